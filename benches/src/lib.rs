@@ -1,6 +1,7 @@
 //! Shared parts of the benches and the drivers: the work, its floor, a mock model server, and CPU
 //! time.
 
+pub mod allocated;
 pub mod amqp_floor;
 pub mod callgrind;
 pub mod chunking;

@@ -11,11 +11,13 @@ use rockbot_core::config::Config;
 use rockbot_core::files::FileLock;
 use rockbot_core::store::InMemoryConversationMemory;
 use rockbot_core::testing::{ManualClock, ScriptedModel};
+use rockbot_core::tool::tool;
 use rockbot_core::turn::{Budget, InMemoryTurnJournal, ResultMode, TurnError, TurnQuery, TurnRunner};
-use rockbot_core::{Clock as _, SystemClock, Timestamp};
+use rockbot_core::{Clock as _, Timestamp};
 use rockbot_host::settings::HostSettings;
 use rockbot_host::{AgentHost, AnnouncementStream, Stores};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::{host_of, kill, results, settle, transcript};
 
@@ -217,6 +219,102 @@ async fn a_time_runs_once_also_if_its_state_was_lost() {
     assert!(again.requests().is_empty(), "the time has had its turn");
     assert_eq!(file(folder.path())[0]["last"]["state"], "done");
     drop(host);
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+/// Each version of the file is what a crash right before the next write leaves.
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_write_of_the_file_runs_a_time_once() {
+    for run_once in [false, true] {
+        let cron = if run_once { "2026-11-27T08:00:00Z" } else { "0 8 * * *" };
+        let path = |folder: &Path| folder.join("scheduled-tasks.json");
+        let run_to = async |versions: usize| {
+            let folder = tempfile::tempdir().unwrap();
+            hourly(folder.path(), run_once, cron);
+            let mut seen = vec![std::fs::read(path(folder.path())).unwrap()];
+            let clock = ManualClock::new(MORNING);
+            let model = ScriptedModel::new().calls("look", json!({})).says("checked");
+            let gate = Arc::new(Notify::new());
+            let opened = gate.clone();
+            let look = tool("look", move |_: Nothing| {
+                let opened = opened.clone();
+                async move {
+                    opened.notified().await;
+                    "all is well"
+                }
+            });
+            let host = host_of(&model)
+                .clock(clock.clone())
+                .data_dir(folder.path())
+                .tool(look.pure().description("Looks around."));
+            let host = host.add(Scheduling::new().with_time_zone("UTC")).build().unwrap();
+            host.start().await.unwrap();
+            settle().await;
+            pass(&clock, 30 * MINUTE).await;
+            seen.push(std::fs::read(path(folder.path())).unwrap());
+            assert_ne!(seen[0], seen[1], "the start of the turn is written");
+            gate.notify_one();
+            assert_eq!(said(&mut host.agent().announcements()).await, "checked");
+            settle().await;
+            seen.push(std::fs::read(path(folder.path())).unwrap());
+            host.shutdown(Duration::from_secs(5)).await;
+            drop(host);
+            std::fs::write(path(folder.path()), &seen[versions]).unwrap();
+            (folder, clock)
+        };
+        for version in 0..3 {
+            let (folder, clock) = run_to(version).await;
+            let again = ScriptedModel::new();
+            let host = started(&again, &clock, folder.path()).await;
+            pass(&clock, HOUR).await;
+            assert!(
+                again.requests().is_empty(),
+                "{run_once}, {version}: the time has had its turn"
+            );
+            let left = file(folder.path());
+            if run_once {
+                assert_eq!(left, json!([]), "{version}");
+            } else {
+                assert_eq!(last(folder.path()), pair("done", "08:00"), "{version}");
+            }
+            drop(host);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_at_once_leave_one_task_of_each_name_and_one_run_of_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(MORNING);
+    let model = ScriptedModel::new().says("one").says("two");
+    let host = started(&model, &clock, folder.path()).await;
+    let changes = (0..40).map(|index| {
+        let schedules = schedules(&host);
+        tokio::spawn(async move {
+            let name = ["report", "REPORT", "Tea", "tea"][index % 4];
+            if index % 3 == 0 {
+                schedules.cancel(name).await.unwrap();
+            }
+            schedules.every(name, HOUR, "Do it.").await.unwrap();
+        })
+    });
+    for change in changes.collect::<Vec<_>>() {
+        change.await.unwrap();
+    }
+    let tasks = file(folder.path());
+    let mut names: Vec<_> = tasks
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["name"].as_str().unwrap().to_lowercase())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["report", "tea"]);
+    pass(&clock, HOUR).await;
+    assert_eq!(model.requests().len(), 2);
+    model.assert_complete();
 }
 
 #[tokio::test(start_paused = true)]
@@ -940,50 +1038,4 @@ async fn what_an_untrusted_turn_schedules_needs_an_endorsement_and_what_a_task_t
         .collect();
     assert_eq!(names, ["a", "b", "check"]);
     model.assert_complete();
-}
-
-/// Prints what 10 000 tasks cost: `cargo test --release --features scheduling --test it
-/// ten_thousand -- --ignored --nocapture`.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-#[ignore = "measures for a minute"]
-async fn the_cost_of_ten_thousand_tasks() {
-    let on_cpu = || {
-        let line = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-        Duration::from_nanos(line.split(' ').next().unwrap().parse().unwrap())
-    };
-    #[derive(serde::Serialize)]
-    struct Created(#[serde(with = "rockbot_core::rfc3339")] Timestamp);
-    let folder = tempfile::tempdir().unwrap();
-    let created = Created(SystemClock.now());
-    let tasks = (0..10_000).map(|index| {
-        let cron = format!("{} {} 1 * *", index % 60, index / 60 % 24);
-        json!({"name": format!("task-{index}"), "cronExpression": cron, "description": "Check.", "createdAt": created,
-            "principal": format!("user-{}", index % 100)})
-    });
-    let tasks = Value::from_iter(tasks).to_string();
-    std::fs::write(folder.path().join("scheduled-tasks.json"), tasks).unwrap();
-    let begun = std::time::Instant::now();
-    let host = host_of(&ScriptedModel::new()).data_dir(folder.path());
-    let host = host
-        .add(Scheduling::new().with_time_zone("Europe/Oslo"))
-        .build()
-        .unwrap();
-    host.start().await.unwrap();
-    settle().await;
-    // It waits for the first pass over all tasks.
-    schedules(&host).cancel("task").await.unwrap();
-    println!("started in {:?}", begun.elapsed());
-    let before = on_cpu();
-    tokio::time::sleep(60 * Duration::from_secs(1)).await;
-    println!("on the processor in 60 idle seconds: {:?}", on_cpu() - before);
-    let begun = std::time::Instant::now();
-    let before = on_cpu();
-    let next = schedules(&host).every("more", HOUR, "Check.").await.unwrap();
-    println!(
-        "one more task in {:?}, {:?} of it on the processor",
-        begun.elapsed(),
-        on_cpu() - before
-    );
-    assert!(next > Timestamp::default());
 }

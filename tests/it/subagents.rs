@@ -1,5 +1,6 @@
 //! Subagents: work that a model gives to itself, told by its result.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,8 +13,10 @@ use rockbot_core::content::Provenance;
 use rockbot_core::store::{StorePath, WorkingMemory, WorkingNote};
 use rockbot_core::testing::{ScriptedModel, mock_tool};
 use rockbot_core::tool::ToolFilter;
-use rockbot_core::turn::{BudgetLimit, TurnQuery, TurnRunner, TurnStatus};
-use rockbot_host::{AgentHost, AgentHostBuilder};
+use rockbot_core::turn::{
+    Budget, BudgetLimit, InMemoryTurnJournal, TurnJournal as _, TurnQuery, TurnRunner, TurnStatus,
+};
+use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_memory::Memory;
 
 use serde_json::{Value, json};
@@ -70,6 +73,30 @@ async fn started(host: AgentHostBuilder) -> AgentHost {
 fn told(model: &ScriptedModel) -> Vec<String> {
     let requests = model.requests();
     results(requests.last().unwrap()).split_off(1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subagent_has_no_more_calls_tokens_and_cost_than_a_turn_of_the_host() {
+    let arguments = json!({"description": "Count the stars.", "max_iterations": 40, "timeout_minutes": 120});
+    let above = spawner([("spawn_subagent", arguments)]);
+    let below = ScriptedModel::new().hangs();
+    let limits = Budget::default()
+        .with_max_model_calls(7)
+        .with_max_tool_calls(9)
+        .with_max_tokens(5_000);
+    let host = host(&above, &below, &ScriptedModel::new())
+        .budget(limits)
+        .add(Subagents::new());
+    let journal = Arc::new(InMemoryTurnJournal::default());
+    let host = started(host.stores(Stores::new().with_journal(journal.clone()))).await;
+    assert_eq!(host.agent().ask("main", "Begin.").await.unwrap().text, "begun");
+    settle().await;
+    let turns = host.parts().require::<dyn TurnRunner>().unwrap();
+    let running = turns.live(&TurnQuery::default());
+    let accepted = journal.read(&running[0].turn).await.unwrap().unwrap().accepted;
+    let accepted: Value = accepted.body.parse().unwrap();
+    let expected = limits.with_max_wall_clock(Duration::from_secs(120 * 60));
+    assert_eq!(accepted["policy"]["budget"], json!(expected));
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,9 +6,7 @@
 //! four times the result. Peaks are bytes allocated beyond the level before the turn, as
 //! multiples of the result; `rss` is the same as the kernel counts it.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use rockbot_benches::allocated::{self, Counting};
 use rockbot_benches::process_usage;
 use rockbot_core::store::InMemoryWorkingMemory;
 use rockbot_core::testing::ScriptedModel;
@@ -17,37 +15,6 @@ use rockbot_host::{AgentHost, Stores};
 use serde_json::json;
 
 const FACT: &str = "The gold lies under the old oak of Lindenau.";
-
-/// An allocator that counts the allocated bytes and their peak.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(bytes: usize) {
-    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    PEAK.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: every call is forwarded to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // The kernel moves large blocks page by page: at no time do both copies exist.
-        grow(size.saturating_sub(layout.size()));
-        NOW.fetch_sub(layout.size().saturating_sub(size), Ordering::Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -99,13 +66,13 @@ async fn main() {
         .data_dir(data.path())
         .build()
         .expect("the host is complete");
-    let before = NOW.load(Ordering::Relaxed);
+    let before = allocated::bytes();
     let (_, rss) = process_usage();
     let mut peaks = Vec::new();
     for question in ["Dump everything.", "Where is the gold?"] {
-        PEAK.store(NOW.load(Ordering::Relaxed), Ordering::Relaxed);
+        allocated::reset_peak();
         host.agent().ask("session", question).await.expect("an answer");
-        peaks.push((PEAK.load(Ordering::Relaxed) - before) as f64 / bytes as f64);
+        peaks.push((allocated::peak() - before) as f64 / bytes as f64);
     }
     let found = model
         .requests()

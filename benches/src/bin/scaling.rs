@@ -3,18 +3,21 @@
 //! Usage: `scaling [LAW]...`, where a law is `conversation`, `sessions`, `tools`, `memories`,
 //! `journal`, `flight` or `parked`; all without a name. The model answers at once and costs
 //! nothing. Prints one row for each size: CPU time of a turn in microseconds, the least of five
-//! blocks; time of the start in milliseconds; resident bytes for each unit.
+//! blocks; time of the start in milliseconds; resident bytes for each unit. For `parked` the
+//! allocated bytes stand in front of the resident ones, which have the gaps between.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use rockbot_benches::allocated::{self, Counting};
 use rockbot_benches::talk::Talk;
 use rockbot_benches::{Args, description, process_usage, whole, work};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier, Role, ToolCall};
 use rockbot_core::store::{ConversationMemory, ConversationTurn};
 use rockbot_core::tool::tool;
+use rockbot_core::turn::TurnRunner;
 use rockbot_core::{BoxError, Clock as _, Principal, SessionId, SystemClock};
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use rockbot_memory::Memory;
@@ -22,6 +25,9 @@ use rockbot_store::file::FileConversationMemory;
 use tokio::sync::Semaphore;
 
 const MESSAGE: &str = "Is the cat of my sister there?";
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Number of turns of a block, of which the least of five counts.
 const BLOCK: usize = 200;
@@ -225,8 +231,8 @@ impl ChatClient for Sending {
     }
 }
 
-/// `size` turns that began on their own and wait for the approval of a call, each in a session that
-/// had a turn before: what a session keeps is not counted.
+/// `size` turns of a part of the host that wait for the approval of a call, with the feed of their
+/// reports, each in a session that had a turn before: what a session keeps is not counted.
 async fn parked(size: usize) -> Result<(), BoxError> {
     let data = tempfile::tempdir()?;
     let send = tool("send", |args: Args| async move { work(&args) }).needs_approval();
@@ -236,23 +242,43 @@ async fn parked(size: usize) -> Result<(), BoxError> {
         .data_dir(data.path())
         .build()?;
     host.start().await?;
-    let empty = resident();
+    let empty = Kept::now();
     for turn in 0..size {
         host.agent().ask(format!("s{turn}"), GREETING).await?;
     }
-    let before = resident();
-    println!(
-        "| turns that ended | {size} | | | {:.0} |",
-        (before - empty) / size as f64
-    );
+    let before = Kept::now();
+    println!("| turns that ended | {size} | | | {} |", before.since(&empty, size));
+    let turns = host.parts().require::<dyn TurnRunner>()?;
     for turn in 0..size {
         let request = host.agent().request(format!("s{turn}"), MESSAGE);
-        let outcome = host.agent().run(request).await?;
+        let outcome = turns.run(request).await?;
         assert!(!outcome.is_final(), "the turn waits: {outcome:?}");
     }
-    let kept = (resident() - before) / size as f64;
-    println!("| turns that wait for an approval | {size} | | | {kept:.0} |");
+    let kept = Kept::now().since(&before, size);
+    println!("| turns that wait for an approval | {size} | | | {kept} |");
     Ok(())
+}
+
+/// The memory of this process.
+struct Kept {
+    allocated: f64,
+    resident: f64,
+}
+
+impl Kept {
+    fn now() -> Self {
+        Self {
+            allocated: allocated::bytes() as f64,
+            resident: resident(),
+        }
+    }
+
+    /// Returns the bytes for each of `size` units since `before`.
+    fn since(&self, before: &Self, size: usize) -> String {
+        let allocated = (self.allocated - before.allocated) / size as f64;
+        let resident = (self.resident - before.resident) / size as f64;
+        format!("{allocated:.0}; {resident:.0}")
+    }
 }
 
 /// Returns the resident memory of this process in bytes.

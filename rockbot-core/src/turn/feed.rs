@@ -104,7 +104,12 @@ impl FeedState {
             (_, progress) => {
                 self.bytes += REPORT_BYTES;
                 let start = self.end;
+                let is_waiting = matches!(progress, TurnProgress::ApprovalNeeded(_));
                 self.reports.push_back(KeptReport { start, progress });
+                if is_waiting {
+                    // The turn may wait for days, and thousands of turns may.
+                    self.reports.shrink_to_fit();
+                }
             }
         }
         self.end += units;

@@ -9,7 +9,7 @@ use rockbot_core::TurnId;
 use rockbot_core::chat::{ModelTier, OutputMode};
 use rockbot_core::files::MAX_ID_BYTES;
 use rockbot_core::support::DigestSet;
-use rockbot_core::turn::{Acceptance, Busy, BusyPolicy, RunBody, RunState, TurnOutcome, TurnRequest};
+use rockbot_core::turn::{Acceptance, Budget, Busy, BusyPolicy, RunBody, RunState, TurnOutcome, TurnRequest};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -120,7 +120,7 @@ impl TurnEngine {
     /// itself.
     fn is_part_of_running(&self, request: &TurnRequest) -> bool {
         let parent = request.parent.as_ref();
-        !self.halt.is_cancelled() && parent.is_some_and(|parent| self.find(&parent.turn).is_some())
+        !self.halt.is_cancelled() && parent.is_some_and(|parent| self.live.contains(&parent.turn))
     }
 
     fn accepted(&self, request: TurnRequest, tier: Option<ModelTier>, validators: usize) -> AcceptedTurn {
@@ -218,6 +218,10 @@ impl TurnEngine {
         let agent = self.agents.of(request);
         let behavior = self.behavior(request, request.tier.or(tier));
         let mut policy = behavior.policy(self.policy, request.budget);
+        if request.parent.is_some() && request.recipient.is_some() {
+            // A turn began it, which does not decide about the costs of the host.
+            policy.budget = bounded(policy.budget, &behavior.policy(self.policy, None).budget);
+        }
         if agent.is_program {
             return policy.of_program();
         }
@@ -354,6 +358,16 @@ fn check_ids(request: &TurnRequest) -> Result<(), TurnError> {
     ];
     let too_long = ids.into_iter().find(|(_, id)| id.len() > MAX_ID_BYTES);
     too_long.map_or(Ok(()), |(what, id)| Err(TurnError::IdTooLong { what, len: id.len() }))
+}
+
+/// Returns the budget of work that outlives the turn which began it: no more calls, tokens and cost
+/// than any turn of the host has. Its time is its own, since no turn waits for it.
+fn bounded(mut budget: Budget, host: &Budget) -> Budget {
+    budget.max_model_calls = budget.max_model_calls.min(host.max_model_calls);
+    budget.max_tool_calls = budget.max_tool_calls.min(host.max_tool_calls);
+    budget.max_tokens = budget.max_tokens.into_iter().chain(host.max_tokens).min();
+    budget.max_cost = budget.max_cost.into_iter().chain(host.max_cost).min();
+    budget
 }
 
 fn has_media(request: &TurnRequest) -> bool {

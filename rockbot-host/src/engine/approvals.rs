@@ -88,9 +88,10 @@ impl TurnEngine {
             },
             TurnState::Working | TurnState::Ended(_) | TurnState::Halted => Vec::new(),
         };
-        let turns = self.live.all();
-        let turns = turns.iter().filter(|live| self.may_decide(by, live.request()));
-        let mut requests: Vec<_> = turns.flat_map(of_parked).collect();
+        let turns = self
+            .live
+            .matching(|turn| turn.approver == Some(by) || self.speaks_for(by, turn.principal));
+        let mut requests: Vec<_> = turns.iter().flat_map(of_parked).collect();
         requests.sort_by(|a, b| (&a.turn, &a.call).cmp(&(&b.turn, &b.call)));
         requests
     }
@@ -151,6 +152,7 @@ impl TurnEngine {
             claim.release().await;
             live.publish(TurnState::Parked(Arc::new(outcome)));
             self.register(&live);
+            self.live.compact(&live);
             self.expire_at(id, until);
             return Ok(true);
         }

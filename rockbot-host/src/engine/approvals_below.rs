@@ -39,7 +39,7 @@ impl TurnEngine {
         let TurnStatus::Parked(requests) = &ended.status else {
             return Ok(ended);
         };
-        let is_of_caller = parent.is_some_and(|parent| self.find(&parent.turn).is_some());
+        let is_of_caller = parent.is_some_and(|parent| self.live.contains(&parent.turn));
         match self.find(&ended.turn).filter(|_| is_of_caller) {
             // Boxed: few calls wait for a person.
             Some(below) => Box::pin(self.outcome_below(&below, requests.clone())).await,

@@ -33,13 +33,10 @@ impl TurnEngine {
 
     /// Cancels the parked turns of the session that `request` supersedes.
     pub(super) async fn supersede_parked(self: &Arc<Self>, request: &TurnRequest) {
-        let is_superseded = |live: &Arc<LiveTurn>| {
-            let parked = live.request();
-            (&parked.principal, &parked.session) == (&request.principal, &request.session)
-                && matches!(live.state(), TurnState::Parked(_))
-        };
-        for live in self.live.all().into_iter().filter(is_superseded) {
-            if let Err(error) = self.cancel_live(&live, CancelReason::Superseded).await {
+        let session = (&request.principal, &request.session);
+        for live in self.live.matching(|turn| (turn.principal, turn.session) == session) {
+            let is_parked = matches!(live.state(), TurnState::Parked(_));
+            if is_parked && let Err(error) = self.cancel_live(&live, CancelReason::Superseded).await {
                 tracing::error!(turn = %live.id(), %error, "journal write failed; the parked turn was not superseded");
             }
         }
@@ -48,6 +45,8 @@ impl TurnEngine {
     async fn cancel_live(self: &Arc<Self>, live: &LiveTurn, reason: CancelReason) -> Result<(), TurnError> {
         // Both are needed: a working turn hears the token, a parked one has no task that could. A turn
         // that is just being parked sees the token in `LiveTurn::suspend`, or is unparked here.
+        // It stays cancelled even if the journal does not take that.
+        self.live.keep_whole(live.id());
         live.cancel(reason);
         let event = TurnEvent::Cancelled(reason);
         let is_parked = |turn: &Turn| turn.parked_until().is_some();

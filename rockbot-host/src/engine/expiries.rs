@@ -11,7 +11,6 @@ use rockbot_core::{Timestamp, TurnId};
 use tokio::sync::Notify;
 
 use super::TurnEngine;
-use crate::live::TurnState;
 use crate::turn::{Turn, TurnEvent};
 
 /// The parked turns of a host, sorted by the ends of their waits.
@@ -105,9 +104,7 @@ impl TurnEngine {
     /// Leaves the parked turns to the next start of the host.
     fn leave_parked(&self) {
         for (_, turn) in self.expiries.take_all() {
-            if let Some(live) = self.find(&turn)
-                && matches!(live.state(), TurnState::Parked(_))
-            {
+            if let Some(live) = self.live.remove_parked(&turn) {
                 self.leave(&live);
             }
         }

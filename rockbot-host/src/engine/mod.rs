@@ -380,7 +380,7 @@ impl TurnEngine {
 
     /// Reports whether the journal of this host knows the turn. Outcomes are kept for a day.
     pub(crate) async fn knows(&self, turn: &TurnId) -> Result<bool, JournalError> {
-        Ok(self.find(turn).is_some() || self.journal.read(turn).await?.is_some())
+        Ok(self.live.contains(turn) || self.journal.read(turn).await?.is_some())
     }
 
     /// Returns `true` while no turn works or waits for its session, and no model is asked.
@@ -402,7 +402,7 @@ impl TurnEngine {
         // Before the turns are listed: `register` inserts first and checks this token second, so a turn
         // that registers meanwhile is either in the list below or leaves by itself.
         self.abort.cancel();
-        self.live.all().iter().for_each(|live| self.leave(live));
+        self.live.take_all().iter().for_each(|live| self.leave(live));
     }
 
     /// Adds a turn to the registry. A turn that arrives after the abort is halted at once.

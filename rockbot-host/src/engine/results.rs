@@ -139,12 +139,10 @@ impl TurnEngine {
 
     /// Returns the turns here, but for `except`, whose results go to a session.
     fn siblings(&self, principal: &Principal, session: &SessionId, except: &TurnId) -> Vec<Arc<LiveTurn>> {
-        let mut live = self.live.all();
-        live.retain(|live| {
-            let request = live.request();
-            let recipient = request.recipient.as_ref().map(|recipient| &recipient.session);
-            recipient == Some(session) && request.principal == *principal && live.id() != except
-        });
+        let mut live = self
+            .live
+            .matching(|turn| turn.recipient == Some(session) && turn.principal == principal);
+        live.retain(|live| live.id() != except);
         live.sort_by(|a, b| a.id().cmp(b.id()));
         live
     }

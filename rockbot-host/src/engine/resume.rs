@@ -62,7 +62,7 @@ impl TurnEngine {
         self.memory.resume(waiting).await;
         self.announcements.resume(unsaid).await;
         for id in turns {
-            if self.find(&id).is_some() {
+            if self.live.contains(&id) {
                 continue;
             }
             // The list is in order of acceptance, and a message is accepted after the turn that it joins:
@@ -189,13 +189,18 @@ impl TurnEngine {
 
     /// Cancels the turns that calls of a resumed turn ran, and that it did not ask for again, if it
     /// has ended.
-    fn cancel_calls_of(&self, ended: &TurnId) {
-        if self.find(ended).is_some() {
+    fn cancel_calls_of(self: &Arc<Self>, ended: &TurnId) {
+        if self.live.contains(ended) {
             return;
         }
         let is_left = |request: &TurnRequest| awaited_by(request).is_some_and(|parent| parent.turn == *ended);
-        for live in self.live.all().into_iter().filter(|live| is_left(live.request())) {
-            live.cancel(CancelReason::Caller);
+        for live in self.live.matching(|turn| turn.parent == Some(ended)) {
+            if is_left(live.request()) {
+                live.cancel(CancelReason::Caller);
+                let engine = self.clone();
+                // A parked turn has no task that hears the token.
+                self.spawn(async move { drop(engine.cancel(live.id()).await) });
+            }
         }
     }
 

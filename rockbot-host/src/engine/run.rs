@@ -314,6 +314,7 @@ impl TurnEngine {
                 .into_iter()
                 .for_each(|request| live.progress().send(|| TurnProgress::ApprovalNeeded(request)));
         }
+        self.live.compact(live);
         None
     }
 

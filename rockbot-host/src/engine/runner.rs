@@ -133,7 +133,13 @@ impl TurnEngine {
 
     /// Returns the turns of `query` that work or wait here.
     pub(crate) fn live_turns(&self, query: &TurnQuery) -> Vec<LiveTurnInfo> {
-        let mut live = self.live.all();
+        let mut live = self.live.matching(|turn| {
+            query
+                .principal
+                .as_ref()
+                .is_none_or(|principal| principal == turn.principal)
+                && query.session.as_ref().is_none_or(|session| session == turn.session)
+        });
         live.retain(|live| query.matches(live.request()));
         let info = |live: &Arc<crate::live::LiveTurn>| {
             let is_parked = matches!(live.state(), TurnState::Parked(_));

@@ -5,12 +5,14 @@
 //! `Ended` or `Halted`. A session is the unit of ordering: [`Sessions`] admits one turn at a time
 //! to each and queues the others, or delivers a message to the turn that is running as a
 //! [`SteeringMessage`]. [`LiveTurns`] is the registry of all live turns of a host, and
-//! [`Backlog`] bounds their number and length.
+//! [`Backlog`] bounds their number and length. A parked turn that nothing holds is kept in a compact
+//! form.
 //!
 //! The module depends on neither the engine nor the driver; both depend on it.
 
 mod backlog;
 mod mailbox;
+mod parked;
 mod registry;
 mod sessions;
 mod state;

@@ -27,8 +27,13 @@ const REPORTS_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The task that runs the turn publishes its state here. Callers wait for it, other messages join
 /// it, and a cancellation reaches the task through it. The turn itself, its journal claim and its
 /// conversation stay with the task.
+/// A weak reference to a turn that nothing else holds keeps a few bytes, since the parts are boxed.
 #[derive(Debug)]
-pub(crate) struct LiveTurn {
+pub(crate) struct LiveTurn(Box<Parts>);
+
+/// The parts of a live turn.
+#[derive(Debug)]
+struct Parts {
     id: TurnId,
     request: Arc<TurnRequest>,
     /// The sink of the caller and the feed.
@@ -78,13 +83,22 @@ impl LiveTurn {
     /// of that caller.
     pub(crate) fn resumed(request: Arc<TurnRequest>, asked: Option<&Self>) -> Arc<Self> {
         let id = request.turn_id();
-        let asked = asked.filter(|asked| asked.id == id);
-        let (progress, feed) =
-            asked.map_or_else(Default::default, |asked| (asked.progress.clone(), asked.feed.clone()));
+        let asked = asked.filter(|asked| asked.0.id == id);
+        let (progress, feed) = asked.map_or_else(Default::default, |asked| {
+            (asked.0.progress.clone(), asked.0.feed.clone())
+        });
         // A person who left may come back to it.
         let listener = (progress, feed.or_else(|| Some(TurnFeed::new())));
         let live = Self::accepted(id, request, listener, None);
         live.set_validators(asked.map(|asked| asked.validators().to_vec()).unwrap_or_default());
+        live
+    }
+
+    /// Creates the live turn of a turn that is parked with `outcome` and that nothing held.
+    pub(super) fn parked(id: TurnId, request: TurnRequest, outcome: TurnOutcome, feed: Option<TurnFeed>) -> Arc<Self> {
+        let live = Self::accepted(id, Arc::new(request), (ProgressSink::none(), feed), None);
+        live.0.mailbox.close();
+        *live.lock_state() = TurnState::Parked(Arc::new(outcome));
         live
     }
 
@@ -102,7 +116,7 @@ impl LiveTurn {
             Some(feed) => feed.with_sink(progress),
             None => progress,
         };
-        Arc::new(Self {
+        Arc::new(Self(Box::new(Parts {
             id,
             request,
             progress,
@@ -126,38 +140,38 @@ impl LiveTurn {
             announced: SetOnce::new(),
             state: Mutex::default(),
             changed: Notify::new(),
-        })
+        })))
     }
 
     /// Returns the id of the turn.
     pub(crate) fn id(&self) -> &TurnId {
-        &self.id
+        &self.0.id
     }
 
     /// Returns the message that the turn answers.
     pub(crate) fn request(&self) -> &Arc<TurnRequest> {
-        &self.request
+        &self.0.request
     }
 
     /// Returns the feed of the turn's reports; `None` in a turn without a listener.
     pub(crate) fn feed(&self) -> Option<&TurnFeed> {
-        self.feed.as_ref()
+        self.0.feed.as_ref()
     }
 
     /// Returns the sink for the turn's progress reports.
     pub(crate) fn progress(&self) -> &ProgressSink {
-        self.layered.get().map_or(&self.progress, |(progress, _)| progress)
+        self.0.layered.get().map_or(&self.0.progress, |(progress, _)| progress)
     }
 
     /// Sets the listener and the validators that the turn layers passed on. The first values count.
     /// The listener gets every report but the end, which the caller's sink gets.
     pub(crate) fn set_layered(&self, progress: ProgressSink, validators: Vec<Arc<dyn OutputValidator>>) {
-        let _ = self.layered.set((progress, validators));
+        let _ = self.0.layered.set((progress, validators));
     }
 
     /// Waits until the progress reports have been sent, but at most five seconds.
     pub(crate) async fn reports_sent(&self) {
-        if let Some(reports) = &self.reports {
+        if let Some(reports) = &self.0.reports {
             let _ = timeout(REPORTS_TIME_LIMIT, reports.cancelled()).await;
         }
     }
@@ -166,114 +180,117 @@ impl LiveTurn {
     pub(crate) fn set_tier_decision(&self, decision: Option<TierDecision>) {
         if let Some(decision) = decision {
             // A turn is accepted once, so the cell is still empty.
-            let _ = self.tier_decision.set(decision);
+            let _ = self.0.tier_decision.set(decision);
         }
     }
 
     /// Returns the decision of the tier selector, if this process asked it.
     pub(crate) fn tier_decision(&self) -> Option<&TierDecision> {
-        self.tier_decision.get()
+        self.0.tier_decision.get()
     }
 
     /// Sets the position in a trace of the work that begins.
     pub(crate) fn set_trace(&self, trace: TraceContext) {
-        *self.trace.lock().unwrap_or_else(PoisonError::into_inner) = Some(trace);
+        *self.0.trace.lock().unwrap_or_else(PoisonError::into_inner) = Some(trace);
     }
 
     /// Returns the position in a trace of the latest work on the turn.
     pub(crate) fn trace(&self) -> Option<TraceContext> {
-        self.trace.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.trace.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the content of the user's message. The first replacement counts.
     pub(crate) fn replace_input(&self, content: Content) {
-        let _ = self.replaced_input.set(content);
+        let _ = self.0.replaced_input.set(content);
     }
 
     /// Returns the content of the user's message, as guardrails left it.
     pub(crate) fn input(&self) -> &Content {
-        self.replaced_input.get().unwrap_or(&self.request.content)
+        self.0.replaced_input.get().unwrap_or(&self.0.request.content)
     }
 
     /// Sets the output validators of the request.
     pub(crate) fn set_validators(&self, validators: Vec<Arc<dyn OutputValidator>>) {
         // A turn is accepted once, so the cell is still empty.
-        let _ = self.validators.set(validators);
+        let _ = self.0.validators.set(validators);
     }
 
     /// Returns the output validators of the request. They are in no journal: a turn that was
     /// resumed has the validators of the caller whose message came again, if any.
     pub(crate) fn validators(&self) -> &[Arc<dyn OutputValidator>] {
-        let layered = self.layered.get().map(|(_, validators)| validators);
-        layered.or(self.validators.get()).map(Vec::as_slice).unwrap_or_default()
+        let layered = self.0.layered.get().map(|(_, validators)| validators);
+        layered
+            .or(self.0.validators.get())
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// Returns the number of callers that wait for the turn.
     pub(crate) fn callers(&self) -> &AtomicUsize {
-        &self.callers
+        &self.0.callers
     }
 
     /// Sets the turns whose results joined this turn.
     pub(crate) fn set_results(&self, results: Vec<TurnId>) {
         if !results.is_empty() {
             // A turn ends once here, or again with the same turns.
-            let _ = self.results.set(results);
+            let _ = self.0.results.set(results);
         }
     }
 
     /// Returns the turns whose results joined this turn.
     pub(crate) fn results(&self) -> &[TurnId] {
-        self.results.get().map(Vec::as_slice).unwrap_or_default()
+        self.0.results.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns `true` if a caller waits for the turn or reads its reports, or its reply goes to a
     /// topic.
     pub(crate) fn is_watched(&self) -> bool {
-        self.has_listener || self.request.reply_to.is_some() || self.callers.load(Ordering::Relaxed) > 0
+        self.0.has_listener || self.0.request.reply_to.is_some() || self.0.callers.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the token that fires when the turn is cancelled.
     pub(crate) fn cancellation(&self) -> &CancellationToken {
-        &self.cancellation
+        &self.0.cancellation
     }
 
     /// Returns the reason of the cancellation.
     pub(crate) fn cancel_reason(&self) -> CancelReason {
-        self.cancel_reason.get().copied().unwrap_or(CancelReason::Caller)
+        self.0.cancel_reason.get().copied().unwrap_or(CancelReason::Caller)
     }
 
     /// Cancels the turn. The first reason counts.
     pub(crate) fn cancel(&self, reason: CancelReason) {
         // The reason is set before the token fires, so a task that sees the cancellation also sees its
         // reason.
-        let _ = self.cancel_reason.set(reason);
-        self.cancellation.cancel();
+        let _ = self.0.cancel_reason.set(reason);
+        self.0.cancellation.cancel();
     }
 
     /// Notes that the cancellation is in the journal.
     pub(crate) fn set_cancellation_recorded(&self) {
         // Recorded once: a turn that was cancelled ends.
-        let _ = self.cancel_recorded.set(());
+        let _ = self.0.cancel_recorded.set(());
     }
 
     /// Waits until the cancellation is in the journal.
     pub(crate) async fn cancellation_recorded(&self) {
-        self.cancel_recorded.wait().await;
+        self.0.cancel_recorded.wait().await;
     }
 
     /// Returns the queue of messages that are to join the turn.
     pub(crate) fn mailbox(&self) -> &Mailbox {
-        &self.mailbox
+        &self.0.mailbox
     }
 
     /// Sets the place of the message in the host's backlog; `None` gives it back.
     pub(crate) fn set_permit(&self, permit: Option<BacklogPermit>) {
-        self.permit.set(permit);
+        self.0.permit.set(permit);
     }
 
     /// Makes a turn that was parked accept messages again, and publishes that it works.
     pub(crate) fn reopen(&self) {
-        self.mailbox.reopen();
+        self.0.mailbox.reopen();
         self.publish(TurnState::Working);
     }
 
@@ -291,10 +308,10 @@ impl LiveTurn {
     /// Publishes a new state to the callers that wait.
     pub(crate) fn publish(&self, state: TurnState) {
         if let TurnState::Ended(outcome) = &state {
-            self.progress.send(|| TurnProgress::Final((**outcome).clone()));
+            self.0.progress.send(|| TurnProgress::Final((**outcome).clone()));
         }
         if self.lock_state().advance(state) {
-            self.changed.notify_waiters();
+            self.0.changed.notify_waiters();
         }
     }
 
@@ -304,13 +321,13 @@ impl LiveTurn {
         let mut current = self.lock_state();
         // Checked under the lock: a cancellation that comes later finds the suspended state, and the
         // code that cancels a suspended turn ends it through the journal.
-        if self.cancellation.is_cancelled() {
+        if self.0.cancellation.is_cancelled() {
             return false;
         }
         let is_changed = current.advance(state);
         drop(current);
         if is_changed {
-            self.changed.notify_waiters();
+            self.0.changed.notify_waiters();
         }
         true
     }
@@ -328,23 +345,27 @@ impl LiveTurn {
 
     fn error(&self) -> MutexGuard<'_, Option<BoxError>> {
         // No code that can panic runs under the lock.
-        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the passing error of the journal that interrupted the work.
     pub(crate) fn set_interruption(&self, error: JournalError) {
-        *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *self.0.interruption.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
     /// Takes the passing error of the journal that interrupted the work, if there is one.
     pub(crate) fn take_interruption(&self) -> Option<JournalError> {
-        self.interruption.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0
+            .interruption
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Announces the outcome to the turns of messages that joined this turn. The first outcome
     /// counts.
     pub(crate) fn announce_outcome(&self, outcome: &Arc<TurnOutcome>) {
-        let _ = self.announced.set(outcome.clone());
+        let _ = self.0.announced.set(outcome.clone());
     }
 
     /// Waits for the announced outcome. Returns `None` when the turn stops here without an outcome.
@@ -352,7 +373,7 @@ impl LiveTurn {
         tokio::select! {
             // In order: the outcome is announced before the end is published, so both may be ready at once.
             biased;
-            outcome = self.announced.wait() => Some(outcome.clone()),
+            outcome = self.0.announced.wait() => Some(outcome.clone()),
             _ = self.ended() => None,
         }
     }
@@ -381,6 +402,21 @@ impl LiveTurn {
         }
     }
 
+    /// Returns `true` while the turn is parked with this outcome.
+    pub(super) fn is_parked_with(&self, outcome: &Arc<TurnOutcome>) -> bool {
+        matches!(&*self.lock_state(), TurnState::Parked(parked) if Arc::ptr_eq(parked, outcome))
+    }
+
+    /// Returns `true` if the turn has state that neither its request nor its outcome has: a
+    /// listener, validators, an edited message, a reply that waits for reports, or a cancellation.
+    pub(super) fn has_unwritten_state(&self) -> bool {
+        self.0.has_listener
+            || self.0.reports.is_some()
+            || !self.validators().is_empty()
+            || self.0.replaced_input.get().is_some()
+            || self.0.cancellation.is_cancelled()
+    }
+
     /// Returns the current state.
     pub(crate) fn state(&self) -> TurnState {
         self.lock_state().clone()
@@ -394,7 +430,7 @@ impl LiveTurn {
     async fn wait(&self, is_enough: impl Fn(&TurnState) -> bool) -> TurnState {
         loop {
             // Before the state is read: a change in between wakes this wait.
-            let changed = self.changed.notified();
+            let changed = self.0.changed.notified();
             let state = self.state();
             if is_enough(&state) {
                 return state;
@@ -405,6 +441,6 @@ impl LiveTurn {
 
     fn lock_state(&self) -> MutexGuard<'_, TurnState> {
         // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -137,28 +137,6 @@ mod tests {
         assert_eq!(times.last_until(start, until, start, &zone), until);
     }
 
-    /// Prints what the first pass over 10 000 tasks computes: `cargo test --release -p rockbot-tools
-    /// --features scheduling --lib ten_thousand -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "measures"]
-    fn the_cost_of_ten_thousand_next_times() {
-        let zone = TimeZone::get("Europe/Oslo").unwrap();
-        let start = at("2026-11-27T07:30:00Z");
-        let expressions: Vec<_> = (0..10_000)
-            .map(|n| format!("{} {} * * *", n % 60, n / 60 % 24))
-            .collect();
-        let begun = std::time::Instant::now();
-        let times: Vec<_> = expressions.iter().map(|text| Times::parse(text).unwrap()).collect();
-        println!("parsed in {:?}", begun.elapsed());
-        let begun = std::time::Instant::now();
-        let count = times
-            .iter()
-            .filter_map(|times| times.next_after(start, start, &zone))
-            .count();
-        println!("{count} next times in {:?}", begun.elapsed());
-        assert_eq!(count, expressions.len());
-    }
-
     #[test]
     fn an_interval_is_one_second_at_least() {
         for wrong in ["@every ", "@every 0s", "@every -5m", "@every 100ms", "@every soon"] {

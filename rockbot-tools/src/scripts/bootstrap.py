@@ -5,6 +5,46 @@ def _leave_keyrings(os):
     ctypes.CDLL(None).syscall(keyctl, 1, None)
 
 
+def _close_kernel(os):
+    # A filter of system calls. What it refuses reaches past namespaces (sockets of virtual machines, keys) or
+    # into parts of the kernel that scripts have no business with. It cannot be taken off, and children have it, too.
+    import ctypes, struct, sys
+    machine = os.uname().machine
+    known = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1), "riscv64": (0xC00000F3, 1)}
+    arch, column = known.get(machine) or sys.exit(f"there is no filter of system calls for {machine}")
+    refused = (
+        (101, 117), (310, 270), (311, 271), (312, 272),  # ptrace, process_vm_readv, process_vm_writev, kcmp
+        (248, 217), (249, 218), (250, 219),  # add_key, request_key, keyctl
+        (321, 280), (298, 241), (323, 282),  # bpf, perf_event_open, userfaultfd
+        (425, 425), (426, 426), (427, 427),  # io_uring_setup, io_uring_enter, io_uring_register
+        (165, 40), (166, 39), (155, 41), (161, 51),  # mount, umount2, pivot_root, chroot
+        (428, 428), (429, 429), (430, 430), (432, 432), (442, 442),  # open_tree, move_mount, fsopen, fsmount, mount_setattr
+        (272, 97), (308, 268), (303, 264), (304, 265),  # unshare, setns, name_to_handle_at, open_by_handle_at
+        (246, 104), (320, 294), (175, 105), (313, 273), (176, 106),  # kexec_load, kexec_file_load, init_module, ...
+        (167, 224), (168, 225), (163, 89), (169, 142), (179, 60), (103, 116),  # swapon, swapoff, acct, reboot, ...
+        (227, 112), (164, 170), (159, 171), (305, 266), (300, 262), (135, 92),  # clocks, fanotify_init, personality
+    )
+    socket = (41, 198)[column]
+    load, equal, least, end = 0x20, 0x15, 0x35, 0x06
+    allowed, killed, no_permission, no_such_call, no_family = 0x7FFF0000, 0x80000000, 0x50001, 0x50026, 0x50061
+    code = [
+        (load, 0, 0, 4), (equal, 1, 0, arch), (end, 0, 0, killed),
+        # The second interface of x86_64 has other numbers.
+        (load, 0, 0, 0), (least, 0, 1, 0x40000000), (end, 0, 0, no_such_call),
+    ]
+    for numbers in refused:
+        code += [(equal, 0, 1, numbers[column]), (end, 0, 0, no_permission)]
+    # Sockets of the own network and of processes alone: AF_UNIX, AF_INET, AF_NETLINK for the names of interfaces, AF_INET6.
+    code += [(equal, 0, 6, socket), (load, 0, 0, 16)]
+    code += [(equal, 4 - at, 0, family) for at, family in enumerate((1, 2, 16, 10))]
+    code += [(end, 0, 0, no_family), (end, 0, 0, allowed)]
+    lines = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+    program = ctypes.create_string_buffer(struct.pack("HP", len(code), ctypes.addressof(lines)))
+    # PR_SET_SECCOMP with SECCOMP_MODE_FILTER.
+    if ctypes.CDLL(None).prctl(22, 2, program):
+        sys.exit("the system refuses the filter of system calls")
+
+
 def _become_child(os):
     # The first process of a namespace is no usual one: it ignores signals, and has to wait for orphans.
     script = os.fork()
@@ -39,6 +79,7 @@ def _start():
     import os, resource, sys
     if os.getpid() == 1:
         _leave_keyrings(os)
+        _close_kernel(os)
         _become_child(os)
     source_len, input_len, memory, cpu, file, processes = map(int, sys.argv[1:7])
     packages = sys.argv[7]
@@ -77,5 +118,5 @@ def _start():
 
 
 _code = _start()
-del _leave_keyrings, _become_child, _start
+del _leave_keyrings, _close_kernel, _become_child, _start
 exec(globals().pop("_code"))

@@ -13,7 +13,8 @@ use rockbot_core::{BoxError, CallContext, Secret};
 use super::guarantees::Guarantees;
 use super::packages::PackageCache;
 use super::runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
-use super::system::{find, is_root};
+use super::system::{UNPRIVILEGED, find, is_root};
+use super::work::{WORK, WorkFolder, WorkFolders};
 
 /// Reads limits, script and input, and becomes the script.
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
@@ -56,10 +57,6 @@ const MAX_REPORT: usize = 200;
 /// Minimum time between two progress reports.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The user that scripts of root run as, who owns nothing. The system limits no processes of
-/// root, and lets root change its settings even from a sandbox.
-const UNPRIVILEGED: u32 = 65_534;
-
 /// Default memory of a process, in MiB.
 const MEMORY_MEGABYTES: u64 = 512;
 
@@ -80,6 +77,8 @@ pub struct LocalScriptRunner {
     /// Memory of one process, in bytes.
     pub(super) memory: u64,
     pub(super) packages: PackageCache,
+    /// The folders that sessions keep; `None` if they keep none.
+    pub(super) work: Option<WorkFolders>,
 }
 
 /// The walls around a script.
@@ -105,6 +104,10 @@ impl ScriptRunner for LocalScriptRunner {
         }
     }
 
+    fn keeps_files(&self) -> bool {
+        self.work().is_some()
+    }
+
     async fn run(&self, script: Script, cx: &CallContext) -> Result<ScriptOutput, ScriptError> {
         let python = self.python()?;
         let packages = self.packages.folder_of(&script.packages, &python).await?;
@@ -113,8 +116,12 @@ impl ScriptRunner for LocalScriptRunner {
             Isolation::Bubblewrap => None,
             Isolation::Nothing => Some(tempfile::tempdir().map_err(|error| unavailable(&error))?),
         };
+        let work = match self.work() {
+            Some(folders) => Some(folders.open(cx).await?),
+            None => None,
+        };
         let command = match &folder {
-            None => sandboxed(&python, packages.as_deref()),
+            None => sandboxed(&python, packages.as_deref(), work.as_ref().map(WorkFolder::path)),
             Some(folder) => bare(&python, packages.as_deref()).current_dir(folder.path()),
         };
         let inside = match (&folder, packages) {
@@ -123,15 +130,24 @@ impl ScriptRunner for LocalScriptRunner {
         };
         let command = command.args(self.arguments(&script, inside)).input(input(&script));
         let command = command.max_stdout(MAX_STDOUT).max_stderr(MAX_STDERR);
-        let output = command.output_heard(script.timeout, reporter(cx)).await;
-        result(&output.map_err(|error| unavailable(&error))?)
+        let running = command.output_heard(script.timeout, reporter(cx));
+        let Some(work) = work else {
+            return result(&running.await.map_err(|error| unavailable(&error))?);
+        };
+        let output = tokio::select! {
+            output = running => output.map_err(|error| unavailable(&error))?,
+            // The script ends with the future that runs it.
+            () = work.is_full() => return Err(work.withdraw().await),
+        };
+        Ok(result(&output)?.with_files(work.written().await?))
     }
 }
 
 impl LocalScriptRunner {
-    /// Creates the runner with the settings `MemoryMegabytes`, `PackageIndex` and `PackageFolder`
-    /// of the section `Scripts`, see [`Scripts`](super::Scripts). `data` is the data folder of the
-    /// program, if it has one.
+    /// Creates the runner with the settings `MemoryMegabytes`, `PackageIndex` and `PackageFolder` of
+    /// the section `Scripts`, see [`Scripts`](super::Scripts). `data` is the data folder of the
+    /// program, if it has one. Scripts keep no files: they may come from many agents, whose sessions
+    /// this runner does not know.
     ///
     /// # Errors
     ///
@@ -155,7 +171,13 @@ impl LocalScriptRunner {
             isolation,
             memory: memory << 20,
             packages,
+            work: None,
         })
+    }
+
+    /// Returns the folders of sessions, which a sandbox alone has a place for.
+    fn work(&self) -> Option<&WorkFolders> {
+        self.work.as_ref().filter(|_| self.isolation == Isolation::Bubblewrap)
     }
 
     /// Returns the path of the interpreter.
@@ -217,7 +239,7 @@ fn bare(python: &Path, packages: Option<&Path>) -> Command {
 
 /// Returns the command of an interpreter inside a sandbox: without network, with a system that it
 /// only reads, and with temporary files in memory.
-fn sandboxed(python: &Path, packages: Option<&Path>) -> Command {
+fn sandboxed(python: &Path, packages: Option<&Path>, work: Option<&Path>) -> Command {
     let mut command = Command::new("bwrap").args(WALLS.split(' '));
     if is_root() {
         command = command.user(UNPRIVILEGED);
@@ -231,6 +253,9 @@ fn sandboxed(python: &Path, packages: Option<&Path>) -> Command {
     if let Some(packages) = packages {
         command = command.arg("--ro-bind").arg(packages).arg(PACKAGES);
         command = command.args(["--setenv", "PYTHONPATH", PACKAGES]);
+    }
+    if let Some(work) = work {
+        command = command.arg("--bind").arg(work).arg(WORK);
     }
     for (folder, size) in [("/dev/shm", MAX_SHARED), ("/tmp", MAX_TEMPORARY)] {
         command = command.args(["--size", &size.to_string(), "--tmpfs", folder]);
@@ -292,6 +317,7 @@ fn result(output: &Output) -> Result<ScriptOutput, ScriptError> {
             stderr,
             exit_code,
             guarantees: None,
+            files: Vec::new(),
         }),
     }
 }

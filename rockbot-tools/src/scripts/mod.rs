@@ -4,7 +4,9 @@
 //! credentials, limits, cleanup); `local.rs` runs Python in bubblewrap. A canary tries the
 //! guarantees out before the tool is there. A guarantee that does not hold keeps the tool away,
 //! with the reason in the list of parts. Script and input go through standard input, so nothing
-//! of a run is on the disk of the host. `remote/` is the runner over the bus: a scripts manager
+//! of a run is on the disk of the host but the `/work` folders that sessions may keep (`work.rs`).
+//! The bootstrap of a script leaves the host's keyring and installs a filter of system calls
+//! (seccomp), before the script is read. `remote/` is the runner over the bus: a scripts manager
 //! runs the scripts, and declares their guarantees (`wire.rs` has the messages).
 
 mod canary;
@@ -19,6 +21,7 @@ mod system;
 mod tests;
 mod tool;
 pub mod wire;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +37,12 @@ pub use canary::measure;
 pub use guarantees::Guarantees;
 pub use local::LocalScriptRunner;
 pub use package::{Package, PackageError};
-pub use runner::{Script, ScriptError, ScriptOutput, ScriptRunner};
+pub use runner::{Script, ScriptError, ScriptOutput, ScriptRunner, WorkFile};
 
 use local::Isolation;
 use remote::RemoteScriptRunner;
 use tool::{MAX_SECONDS, ScriptState};
+use work::WorkFolders;
 
 /// Default time of a script, in seconds.
 const TIMEOUT_SECONDS: u64 = 30;
@@ -47,7 +51,7 @@ const TIMEOUT_SECONDS: u64 = 30;
 ///
 /// On Linux a script runs in a sandbox of [bubblewrap](https://github.com/containers/bubblewrap)
 /// without network, with a system that it only reads, and with none of the host's variables, files
-/// and rights. Its time, the memory, CPU time and file sizes of each of its processes, and their
+/// and rights, and without system calls that reach past namespaces. Its time, the memory, CPU time and file sizes of each of its processes, and their
 /// number are limited, and its output is cut off at 256 KiB; the memory of all its processes
 /// together is not limited. When it ends, in whatever way, nothing of it stays behind. A host that
 /// root runs starts scripts as the user 65534, who owns nothing.
@@ -57,6 +61,12 @@ const TIMEOUT_SECONDS: u64 = 30;
 /// system refuses namespaces, as in many containers, the host has no such tool, and the reason is
 /// logged and listed with the parts of the host. What was tried out is named by the guide of the
 /// tool and in each answer.
+///
+/// With the setting `WorkMegabytes` each session has a folder `/work`, which is there again for its
+/// next script. A script that goes over the quota, or over 1 000 files, is ended, and what it wrote
+/// there is removed. A folder that is unused for 7 days is removed, and so is the one that is unused for
+/// longest when 1 000 sessions have one. Calls that may write files are mutating: they run one after
+/// the other, and never twice.
 ///
 /// Packages are installed before the script runs, by `uv` or `pip`, outside of the sandbox: from
 /// wheels alone, so that nothing of them runs there. A set of packages is installed once, and
@@ -68,6 +78,8 @@ const TIMEOUT_SECONDS: u64 = 30;
 /// | `DefaultTimeoutSeconds`: time of a script whose call names none, at most 300 | 30 |
 /// | `MemoryMegabytes` (local): memory of each process of a script | 512 |
 /// | `PackageIndex` (local): URL of a package index, or a folder of wheels | the one of `uv` or `pip` |
+/// | `WorkMegabytes` (local): quota of the folder `/work` that a session keeps from one script to the next, at most 10240; 0 for no folder | 0 |
+/// | `WorkFolder` (local): folder of the sessions' folders, which the user 65534 must be able to reach if root runs the host | `script-work` in the data folder; for root `/var/lib/rockbot/script-work` |
 /// | `PackageFolder` (local): folder of installed packages, which all users must be able to read if root runs the host | `script-packages` in the data folder; for root `/var/cache/rockbot/script-packages` |
 ///
 /// ```
@@ -170,7 +182,8 @@ impl Scripts {
             self.remote = Some(runner.clone());
             return Ok((runner, timeout));
         };
-        let runner = LocalScriptRunner::read(&config, parts.data_dir(), isolation)?;
+        let mut runner = LocalScriptRunner::read(&config, parts.data_dir(), isolation)?;
+        runner.work = WorkFolders::read(&section, parts.data_dir())?;
         Ok((Arc::new(runner), timeout))
     }
 }

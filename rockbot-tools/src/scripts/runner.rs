@@ -39,6 +39,12 @@ pub trait ScriptRunner: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the script could not be run. A script that fails is no error: see
     /// [`ScriptOutput`].
     async fn run(&self, script: Script, cx: &CallContext) -> Result<ScriptOutput, ScriptError>;
+
+    /// Returns `true` if a script finds files of earlier scripts of its session in `/work`. Then calls
+    /// are mutating. Default `false`.
+    fn keeps_files(&self) -> bool {
+        false
+    }
 }
 
 /// A script to run.
@@ -103,6 +109,27 @@ pub struct ScriptOutput {
     /// Guarantees that the program which ran the script declares; `None`, the default, for the
     /// guarantees of the runner.
     pub guarantees: Option<Guarantees>,
+    /// Files that the script wrote to the folder `/work` of its session, the latest first. Empty by
+    /// default.
+    pub files: Vec<WorkFile>,
+}
+
+/// A file in the folder `/work` of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkFile {
+    /// Path below `/work`, as the script chose it.
+    pub path: String,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+impl WorkFile {
+    /// Creates the description of a file.
+    pub fn new(path: impl Into<String>, bytes: u64) -> Self {
+        let path = path.into();
+        Self { path, bytes }
+    }
 }
 
 impl ScriptOutput {
@@ -113,7 +140,15 @@ impl ScriptOutput {
             stderr: stderr.into(),
             exit_code: Some(exit_code),
             guarantees: None,
+            files: Vec::new(),
         }
+    }
+
+    /// Sets the files that the script wrote to the folder of its session.
+    #[must_use]
+    pub fn with_files(mut self, files: impl IntoIterator<Item = WorkFile>) -> Self {
+        self.files = files.into_iter().collect();
+        self
     }
 
     /// Creates the output of a script that was killed at its time limit.

@@ -4,6 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+/// The user that scripts of root run as, who owns nothing. The system limits no processes of
+/// root, and lets root change its settings even from a sandbox.
+pub(super) const UNPRIVILEGED: u32 = 65_534;
+
 /// Returns `true` if this process is root's.
 pub(super) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rockbot_core::CallContext;
 use rockbot_core::content::{Content, ContentPart, Provenance};
+use rockbot_core::support::one_line;
 use rockbot_core::tool::{Tool, ToolError, ToolErrorCode, ToolGroup, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use super::guarantees::Guarantees;
 use super::package::Package;
 use super::packages::INSTALL_LIMIT;
 use super::remote::{MARGIN, RemoteScriptRunner, walled};
-use super::runner::{Script, ScriptOutput, ScriptRunner};
+use super::runner::{Script, ScriptOutput, ScriptRunner, WorkFile};
 
 /// Name of the tool.
 pub(super) const NAME: &str = "execute_python_script";
@@ -26,6 +27,14 @@ const MAX_PACKAGES: usize = 20;
 
 /// Maximum number of scripts that run at once.
 const MAX_CONCURRENT: u32 = 4;
+
+/// Maximum number of files that an answer names, and of characters of a name.
+const MAX_NAMED: usize = 20;
+const MAX_NAME: usize = 100;
+
+/// The part of the guide about the folder of a session.
+const KEPT_FILES: &str = "- Files in `/work` are kept for later scripts of this conversation, within a quota. The answer names those that \
+    the script wrote.\n";
 
 /// The state of the tool.
 #[derive(Debug)]
@@ -61,11 +70,14 @@ impl ScriptState {
     /// is a deed of the model: it never runs twice, and a model that has read untrusted text asks
     /// first.
     pub(super) fn into_tool(self, guarantees: Guarantees) -> Tool {
+        let keeps_files = self.runner.keeps_files();
         let tool = self.with_guide(&format!("{guarantees}"));
-        if guarantees.are_walls() {
-            tool.pure()
-        } else {
+        if !guarantees.are_walls() {
             tool.needs_endorsement()
+        } else if keeps_files {
+            tool
+        } else {
+            tool.pure()
         }
     }
 
@@ -76,8 +88,9 @@ impl ScriptState {
 
     fn with_guide(self, guarantees: &str) -> Tool {
         let walls = format!("\nScripts run with `{}`: {guarantees}.\n", self.runner.name());
+        let kept = if self.runner.keeps_files() { KEPT_FILES } else { "" };
         let group = ToolGroup::new("scripts", "run Python scripts: calculate, parse and convert data")
-            .with_guide(include_str!("guides/scripts.md").to_owned() + &walls);
+            .with_guide(include_str!("guides/scripts.md").to_owned() + kept + &walls);
         stateful_tool(NAME, self, execute)
             .source("scripts")
             .time_limit(Duration::from_secs(MAX_SECONDS + 10) + INSTALL_LIMIT + MARGIN)
@@ -137,10 +150,28 @@ fn printed(output: ScriptOutput, note: &str) -> Content {
     } else {
         output.stdout
     };
+    let stdout = stdout + &named(&output.files);
     let end = if stdout.ends_with('\n') { "" } else { "\n" };
     let mut content = Content::from(stdout);
     content.push(ContentPart::text(format!("{end}{note}")).with_provenance(Provenance::OWN_TOOL));
     content
+}
+
+/// Returns the line that names the files a script wrote. It is no word of the host: the script
+/// chose the names.
+fn named(files: &[WorkFile]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    let shown = files.iter().take(MAX_NAMED).map(|file| {
+        let path: String = one_line(&file.path).chars().take(MAX_NAME).collect();
+        format!("{path} ({} bytes)", file.bytes)
+    });
+    let mut line = format!("\nWritten to /work: {}", shown.collect::<Vec<_>>().join(", "));
+    if files.len() > MAX_NAMED {
+        line.push_str(&format!(" and {} more", files.len() - MAX_NAMED));
+    }
+    line
 }
 
 fn failure(code: Option<i32>, output: &ScriptOutput, timeout: Duration, note: &str) -> String {

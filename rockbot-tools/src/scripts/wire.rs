@@ -200,6 +200,7 @@ impl ScriptInvokeResponse {
             stderr,
             exit_code,
             guarantees: Some(self.guarantees),
+            files: Vec::new(),
         })
     }
 }

@@ -145,6 +145,66 @@ tried('names', lambda: socket.getaddrinfo('example.com', 80))
     drop(server);
 }
 
+#[tokio::test]
+async fn no_call_passes_the_filter() {
+    let Some(sandbox) = sandbox().await else { return };
+    // The numbers of x86_64 and of the others: ptrace, keyctl, add_key, bpf, userfaultfd, io_uring_setup,
+    // open_by_handle_at, personality.
+    let script = "
+import subprocess
+column = 0 if os.uname().machine == 'x86_64' else 1
+calls = ((101, 117), (250, 219), (248, 217), (321, 280), (323, 282), (425, 425), (304, 265), (135, 92))
+for numbers in calls:
+    result = libc.syscall(numbers[column], 0, 0, 0, 0, 0)
+    (result, ctypes.get_errno()) == (-1, 1) or print(numbers, result, ctypes.get_errno())
+if column == 0:
+    result = libc.syscall(0x40000000 | 39)
+    (result, ctypes.get_errno()) == (-1, 38) or print('the second interface', result)
+# Of machines above this machine, of the kernel's ciphers, of packets and radios.
+for family in (40, 38, 17, 31, 44):
+    tried(family, lambda: socket.socket(family, socket.SOCK_STREAM).close())
+status = subprocess.run(['/bin/sh', '-c', 'cat /proc/self/status'], capture_output=True, text=True).stdout
+'Seccomp:\t2' in status or print(status)
+";
+    assert_no_way_out(&sandbox, script).await;
+}
+
+#[tokio::test]
+async fn usual_work_passes_the_filter() {
+    let Some(sandbox) = sandbox().await else { return };
+    let script = "
+import asyncio, concurrent.futures, datetime, json, multiprocessing, os, socket, sqlite3, subprocess, tempfile, threading
+async def talk():
+    async def answer(reader, writer):
+        writer.write(await reader.readline())
+        writer.close()
+    server = await asyncio.start_server(answer, '127.0.0.1', 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.write(b'said' + bytes([10]))
+    return (await reader.readline()).strip()
+print(asyncio.run(talk()))
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    print(sum(pool.map(abs, range(-3, 1))))
+reading, writing = multiprocessing.Pipe()
+child = multiprocessing.get_context('fork').Process(target=lambda: writing.send('sent'))
+child.start()
+print(reading.recv())
+child.join()
+print(subprocess.run(['/bin/echo', 'ran'], capture_output=True, text=True).stdout.strip())
+print(sqlite3.connect('kept.db').execute('select 1 + 1').fetchone())
+with tempfile.TemporaryFile() as file:
+    print(file.write(b'four'))
+print(datetime.datetime.now().year > 2000, os.sched_getaffinity(0) != set())
+";
+    let output = sandbox.run(script).await;
+    let expected = "b'said'\n6\nsent\nran\n(2,)\n4\nTrue True\n";
+    assert_eq!(
+        (output.stdout.as_str(), output.exit_code),
+        (expected, Some(0)),
+        "{output:?}"
+    );
+}
+
 /// Adds a key to the session keyring, and becomes the program that the arguments name.
 const WITH_KEY: &str = "
 import ctypes, os, sys

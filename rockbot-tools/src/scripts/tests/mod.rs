@@ -7,6 +7,7 @@ mod packages;
 mod subsystem;
 mod tool;
 mod wire;
+mod work;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -41,6 +42,7 @@ impl Local {
             isolation,
             memory,
             packages,
+            work: None,
         };
         Self {
             runner,

@@ -1,7 +1,9 @@
 //! The subsystem: the tool is there when its runner was tried out, and the reason is told when it
 //! is not.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,6 +109,50 @@ fn a_runner_that_is_not_there_is_no_error_of_the_host() {
     );
 }
 
+/// Variable of the process of a test whose machine has another `bwrap`: what is said about it.
+const OTHER_BWRAP: &str = "ROCKBOT_TEST_OTHER_BWRAP";
+
+/// Not installed, without rights, and a program that walls nothing off.
+#[tokio::test]
+async fn a_machine_without_a_sandbox_runs_no_script() {
+    if let Ok(expected) = std::env::var(OTHER_BWRAP) {
+        let reason = measure(&Local::new(Isolation::Bubblewrap).runner).await.unwrap_err();
+        return assert!(reason.contains(&expected), "{reason}");
+    }
+    let refused = "No permissions to create new namespace, likely because the kernel does not allow it";
+    for (program, expected) in [
+        (
+            None,
+            "the program `bwrap` is not installed: install the package `bubblewrap`",
+        ),
+        (Some(format!("echo 'bwrap: {refused}' >&2; exit 1")), refused),
+        (
+            Some("while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"".to_owned()),
+            "`bubblewrap` does not keep what it guarantees: a script ",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        if let Some(program) = program {
+            let path = folder.path().join("bwrap");
+            std::fs::write(&path, format!("#!/bin/sh\n{program}\n")).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let name = "scripts::tests::subsystem::a_machine_without_a_sandbox_runs_no_script";
+        let mut test = Command::new(std::env::current_exe().unwrap());
+        let test = test
+            .args(["--exact", name])
+            .env("PATH", folder.path())
+            .env(OTHER_BWRAP, expected);
+        let output = test.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{expected}: {}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+    }
+}
+
 #[tokio::test]
 async fn bare_python_is_offered_as_what_it_is() {
     if let Err(reason) = measure(&Local::new(Isolation::Nothing).runner).await {
@@ -179,6 +225,7 @@ fn wrong_settings_are_errors_of_the_host() {
             "`Scripts.MemoryMegabytes` is between 64 and 1048576",
         ),
         ("PackageFolder = 1", "`Scripts.PackageFolder`"),
+        ("WorkMegabytes = 10241", "`Scripts.WorkMegabytes` is at most 10240"),
         (
             "Runner = \"cloud\"",
             "`Scripts.Runner` is `local` or `remote`, not `cloud`",

@@ -121,7 +121,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
     ("rockbot-mcp", &["rockbot-core", "rockbot-tools"]),
     ("rockbot-memory", &["rockbot-core"]),
     ("rockbot-tools", &["rockbot-core", "rockbot-pages"]),
-    ("rockbot-web", &["rockbot-core", "rockbot-tools"]),
+    ("rockbot-web", &["rockbot-core", "rockbot-memory", "rockbot-tools"]),
     (
         "rockbot-openrouter-mcp",
         &["rockbot-core", "rockbot-host", "rockbot-mcp", "rockbot-tools"],

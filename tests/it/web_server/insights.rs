@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rockbot::memory::dreams::DreamPass;
 use rockbot::memory::{DreamOptions, Dreaming, Dreams, Memory};
 use rockbot::tools::scheduling::{Schedules, Scheduling};
+use rockbot::tools::wisps::Wisps;
 use rockbot_core::content::Provenance;
 use rockbot_core::store::{
     LongTermMemory, MemoryEntry, Rule, RulesStore, Skill, SkillStore, StorePath, WorkingMemory, WorkingNote,
@@ -199,6 +200,28 @@ async fn parts_that_a_host_lacks_are_not_found() {
             "{route}"
         );
     }
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn users_look_at_the_wisps_that_ran_for_them() {
+    let look = json!([{"description": "Look around.", "steps": [{"id": "look", "tool": "look"}]}]);
+    let model = ScriptedModel::new()
+        .calls("activate_tools", json!({"group": "wisps"}))
+        .calls("spawn_wisps", json!({"definitions": look}))
+        .says("Done.");
+    let host = AgentHost::in_memory().chat(model).tool(noting_tool("look").0);
+    let serving = Serving::start(host.add(Memory::default()).add(Wisps::new()).add(server())).await;
+    let [ann, bob] = [serving.ann(), serving.bob()];
+    asked(&ann, "main", "Look.").await;
+    let shown = ann.get("/api/wisps").await.json();
+    let table = shown["table"].as_str().unwrap();
+    let row: Vec<_> = table.lines().last().unwrap().split(" | ").collect();
+    assert_eq!(row[2..5], ["Look around.", "ok", "1 of 1"]);
+    let path = format!("/api/wisps/{}", row[0].trim_start_matches("| "));
+    assert_eq!(ann.get(&path).await.json()["description"], "Look around.");
+    assert_eq!(bob.get("/api/wisps").await.json(), json!({}));
+    assert_eq!(bob.get(&path).await.summary(), "404 not_found");
     serving.stop().await;
 }
 

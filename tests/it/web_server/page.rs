@@ -375,6 +375,20 @@ async fn a_person_hears_what_the_agent_says_unasked() {
 }
 
 #[tokio::test]
+async fn a_person_asks_an_agent_beside_the_own_one() {
+    if browser().is_none() {
+        return;
+    }
+    let cook = ScriptedModel::new().says("Soup.");
+    let host = AgentHost::in_memory()
+        .chat(ScriptedModel::new().says("The agent."))
+        .agent("cook", |agent| agent.chat(cook));
+    let serving = Serving::start(host.add(server().agent("cook"))).await;
+    Flow::begin("beside", &serving).end().await;
+    serving.stop().await;
+}
+
+#[tokio::test]
 async fn the_person_at_the_machine_needs_no_token_and_attaches_an_image() {
     if browser().is_none() {
         return;

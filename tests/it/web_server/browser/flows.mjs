@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import { Window, reached } from "./browser.mjs";
 
-const flows = { chat, approvals, reload, growing, hostile, long, browse, news, open };
+const flows = { chat, approvals, reload, growing, hostile, long, browse, news, beside, open };
 
 async function chat(url) {
   const window = await Window.open(url);
@@ -284,6 +284,28 @@ async function news(url) {
   await page.reload();
   await page.getByText("The tea is ready.").waitFor();
   assert.equal(await page.getByText("The tea is cold.").count(), 0);
+  await window.close();
+}
+
+async function beside(url) {
+  const window = await Window.open(url);
+  const { page } = window;
+  await window.signIn();
+  await window.ask("Who are you?");
+  assert.equal(await window.answered(), "The agent.");
+  const own = await page.locator("#session-title").innerText();
+  const agent = page.getByRole("combobox", { name: "Agent" });
+  await agent.selectOption("cook");
+  await page.getByRole("heading", { name: `cook/${own}` }).waitFor();
+  await window.ask("What is for dinner?");
+  assert.equal(await window.answered(), "Soup.");
+  await page.reload();
+  await page.getByText("What is for dinner?").waitFor();
+  assert.equal(await agent.inputValue(), "cook");
+  assert.equal(await page.getByText("Who are you?").count(), 0, "an agent has conversations of its own");
+  await window.check("beside");
+  await agent.selectOption("agent");
+  await page.getByText("Who are you?").waitFor();
   await window.close();
 }
 

@@ -47,7 +47,7 @@ const TIER_RULES: &str = "tier-selector.json";
 /// | tools of MCP servers, with the feature `mcp` | with any setting in `Mcp` |
 /// | tools of the MCP servers of bridges on the bus that the builder is given, with the feature `mcp` | with `McpProxy.Enabled` or any other setting there |
 /// | the agent for other agents, by A2A over HTTP, with the feature `a2a-server` | with `A2aServer.Enabled` or any other setting there |
-/// | the agent for people's programs over HTTP: events, OpenAI's interfaces, AG-UI; with the feature `web-server` | with `WebServer.Enabled` or any other setting there |
+/// | the agent for people and their programs over HTTP: a page, events, OpenAI's interfaces, AG-UI; with the feature `web-server` | with `WebServer.Enabled` or any other setting there |
 /// | the agent's own tools as an MCP server, with the feature `mcp-server` | with `McpServer.Enabled` or any other setting there |
 /// | `web_search` and `web_browse`, in a group that the model activates; the text of PDF documents with the feature `pdf` | with the feature `web`, and `WebTools.Enabled` or any other setting there |
 /// | tools of HTTP interfaces: `RestTools.Endpoints`, `RestTools.OpenApi` | with the feature `rest`, and any setting there |

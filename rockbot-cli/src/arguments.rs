@@ -109,9 +109,9 @@ pub(crate) struct AgentOptions {
     /// 127.0.0.1:8940; A2aServer in the settings says who may call, and use which tools
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub(crate) serve_a2a: Option<String>,
-    /// Serve the agent to people's programs at http://ADDRESS/ while the chat runs, such as
-    /// 127.0.0.1:8950: events at /api, OpenAI's interfaces at /v1, AG-UI at /agui; WebServer in the
-    /// settings says who may use it
+    /// Serve the agent to people and their programs at http://ADDRESS/ while the chat runs, such as
+    /// 127.0.0.1:8950: a page at /, events at /api, OpenAI's interfaces at /v1, AG-UI at /agui;
+    /// WebServer in the settings says who may use it
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub(crate) serve_web: Option<String>,
     /// Watch this folder for descriptors of tools that other processes run; they are called over

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request, State};
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, MatchedPath, Path, Query, Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::request::Parts as Head;
 use axum::http::{HeaderMap, StatusCode};
@@ -27,7 +27,9 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::error::WebError;
+use crate::host_parts::HostParts;
 use crate::limits::{Limits, PrincipalLimits};
+use crate::meters;
 use crate::sign_in::SignIn;
 
 /// Maximum time for a body.
@@ -39,6 +41,9 @@ const SHORT_BODY: u64 = 64 << 10;
 
 /// Maximum number of longer bodies in memory at once.
 const MAX_LONG_BODIES: usize = 16;
+
+/// Maximum number of searches in histories at once. Others wait.
+const MAX_SEARCHES: usize = 2;
 
 /// Maximum length of the ids that clients choose, in bytes.
 const MAX_ID: usize = 256;
@@ -54,6 +59,7 @@ pub(crate) struct Door {
     pub(crate) turns: Arc<dyn TurnRunner>,
     pub(crate) memory: Arc<dyn ConversationMemory>,
     pub(crate) media: Option<Arc<dyn MediaStore>>,
+    pub(crate) parts: HostParts,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Name of the host's own agent.
@@ -65,6 +71,8 @@ pub(crate) struct Door {
     pub(crate) limits: Limits,
     pub(crate) max_body: usize,
     pub(crate) long_bodies: Semaphore,
+    /// Permits of searches, each of which has many texts in memory.
+    pub(crate) searches: Semaphore,
     /// Ends all streams.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -76,6 +84,11 @@ impl Door {
     /// Returns the permits of longer bodies.
     pub(crate) fn long_bodies() -> Semaphore {
         Semaphore::new(MAX_LONG_BODIES)
+    }
+
+    /// Returns the permits of searches.
+    pub(crate) fn searches() -> Semaphore {
+        Semaphore::new(MAX_SEARCHES)
     }
 
     fn check_names(&self, head: &Head) -> Result<(), WebError> {
@@ -112,13 +125,18 @@ pub(crate) async fn admit(State(slot): State<DoorSlot>, request: Request, next: 
         return WebError::unavailable("not_started", "the agent has not started yet: try again in a second")
             .into_response();
     };
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let begun = Instant::now();
     let (mut head, body) = request.into_parts();
-    let caller = match admitted(door, &head) {
-        Ok(caller) => caller,
-        Err(error) => return error.into_response(),
+    let mut response = match admitted(door, &head) {
+        Ok(caller) => {
+            head.extensions.insert(caller);
+            next.run(Request::from_parts(head, body)).await
+        }
+        Err(error) => error.into_response(),
     };
-    head.extensions.insert(caller);
-    let mut response = next.run(Request::from_parts(head, body)).await;
+    let route = route.as_ref().map_or("", MatchedPath::as_str);
+    meters::answered(route, response.status(), begun.elapsed());
     response.headers_mut().insert(
         HeaderName::from_static("x-content-type-options"),
         HeaderValue::from_static("nosniff"),
@@ -158,6 +176,11 @@ impl Caller {
     /// Takes a permit to read an answer.
     pub(crate) fn take_stream(&self) -> Result<OwnedSemaphorePermit, WebError> {
         self.limits.stream()
+    }
+
+    /// Returns `true` if the user may apply and undo dreams.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.door.sign_in.is_operator(&self.principal)
     }
 
     /// Returns a turn that the user may read and cancel.
@@ -237,6 +260,34 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(head: &mut Head, _: &S) -> Result<Self, WebError> {
         let caller = head.extensions.get::<Self>().cloned();
         caller.ok_or_else(|| WebError::unavailable("not_started", "the agent has not started yet"))
+    }
+}
+
+/// A part of the address, such as the id of a turn.
+pub(crate) struct UrlPath<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for UrlPath<T> {
+    type Rejection = WebError;
+
+    async fn from_request_parts(head: &mut Head, state: &S) -> Result<Self, WebError> {
+        match Path::from_request_parts(head, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            Err(rejection) => Err(WebError::invalid(rejection.body_text())),
+        }
+    }
+}
+
+/// The query of the address.
+pub(crate) struct UrlQuery<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for UrlQuery<T> {
+    type Rejection = WebError;
+
+    async fn from_request_parts(head: &mut Head, state: &S) -> Result<Self, WebError> {
+        match Query::from_request_parts(head, state).await {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(rejection) => Err(WebError::invalid(rejection.body_text())),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 use crate::door::{DoorSlot, admit};
-use crate::{ag_ui, api, openai};
+use crate::{ag_ui, api, openai, page};
 
 /// The place where a host's agent is served over HTTP. Cheap to clone.
 ///
@@ -26,7 +26,8 @@ impl WebEndpoint {
         self.address.get().copied()
     }
 
-    /// Returns all routes, for a program that has an axum app of its own: `/api`, `/v1` and `/agui`.
+    /// Returns all routes but the page, for a program that has an axum app of its own: `/api`, `/v1`
+    /// and `/agui`.
     /// The routes check names, tokens and bounds as the built-in server does; before the host has
     /// started they answer 503. The program bounds the connections. A name that a proxy gives is
     /// taken only if the app was served with `into_make_service_with_connect_info::<SocketAddr>()`.
@@ -49,6 +50,14 @@ impl WebEndpoint {
     /// own.
     pub fn ag_ui_router(&self) -> Router {
         self.admitted(ag_ui::routes())
+    }
+
+    /// Returns the page for people: `/`, and its files below `/page`. It asks the routes below `/api`
+    /// beside it, so a program that nests it nests [`api_router`](Self::api_router) at the same path,
+    /// with a slash at the end: `.nest("/agent/", …)`. The page has no secrets, so it is served before
+    /// a user has signed in.
+    pub fn page_router(&self) -> Router {
+        page::routes()
     }
 
     fn admitted(&self, routes: Router) -> Router {

@@ -44,6 +44,12 @@ pub struct WebServerSettings {
     pub user_header: Option<HeaderName>,
     /// `TrustedProxies`: the addresses of the proxies whose `UserHeader` is taken. Default: empty.
     pub trusted_proxies: Vec<IpAddr>,
+    /// `Operators`: the users who may apply and undo their dreams at `/api`, by name. Default: empty;
+    /// on a server without users the principal `local` may.
+    pub operators: Vec<String>,
+    /// `Page`: `false` turns off the page for people at `/`. A server that a program mounts serves no
+    /// page unless the program mounts it. Default `true`.
+    pub has_page: bool,
     /// `Agents`: the agents beside the host's own that users may ask. Default: empty.
     pub agents: Vec<String>,
     /// `AllowedHosts`: the names in the header `Host` that are accepted besides the names of this
@@ -72,6 +78,8 @@ impl WebServerSettings {
             users: Vec::new(),
             user_header: None,
             trusted_proxies: Vec::new(),
+            operators: Vec::new(),
+            has_page: true,
             agents: Vec::new(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -98,6 +106,8 @@ impl WebServerSettings {
             users: section.items("Users")?.iter().map(user).collect::<Result<_, _>>()?,
             user_header: parsed(&section, "UserHeader", "the name of a header")?,
             trusted_proxies: addresses(&section)?,
+            operators: section.texts("Operators")?.unwrap_or_default(),
+            has_page: section.get_or("Page", default.has_page)?,
             agents: section.texts("Agents")?.unwrap_or_default(),
             allowed_hosts: section.texts("AllowedHosts")?.unwrap_or_default(),
             allowed_origins: section.texts("AllowedOrigins")?.unwrap_or_default(),

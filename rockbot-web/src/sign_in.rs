@@ -58,12 +58,20 @@ pub(crate) struct SignIn {
     pub(crate) users: Vec<WebUser>,
     pub(crate) header: Option<HeaderName>,
     pub(crate) proxies: Vec<IpAddr>,
+    /// Users who may apply and undo dreams.
+    pub(crate) operators: Vec<Principal>,
 }
 
 impl SignIn {
     /// Returns `true` if every program that reaches the server is the principal `local`.
     pub(crate) fn is_open(&self) -> bool {
         self.users.is_empty() && self.header.is_none()
+    }
+
+    /// Returns `true` if a user may apply and undo dreams. On a server without users that is every
+    /// program of this machine, which decides about approvals as well.
+    pub(crate) fn is_operator(&self, user: &Principal) -> bool {
+        self.is_open() || self.operators.contains(user)
     }
 
     /// Returns the first problem with the users, such as two users of one token.
@@ -74,6 +82,15 @@ impl SignIn {
         }
         if self.header.is_some() == self.proxies.is_empty() {
             return Some("`UserHeader` and `TrustedProxies` need each other: set both, or none".to_owned());
+        }
+        let is_user = |name: &&Principal| self.users.iter().any(|user| user.principal == **name);
+        if self.header.is_none()
+            && !self.is_open()
+            && let Some(name) = self.operators.iter().find(|name| !is_user(name))
+        {
+            return Some(format!(
+                "the operator `{name}` is no user: name it in `WebServer.Users`, too"
+            ));
         }
         let mut pairs = self
             .users

@@ -9,10 +9,12 @@ use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt as _};
 use rockbot_core::turn::{TurnEvents, TurnProgress};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::door::Caller;
+use crate::meters::OpenStream;
 
 /// Interval of the signs of life in an idle stream. They show whether the client is gone, and keep
 /// proxies from closing the connection.
@@ -91,11 +93,17 @@ pub(crate) fn stream<F: EventForm>(
         is_over: false,
         _permit: permit,
     };
-    let items = unfold(reading, async |mut reading| {
+    respond(unfold(reading, async |mut reading| {
         let event = reading.next().await?;
         Some((Ok::<_, Infallible>(event), reading))
-    });
-    let stream = Sse::new(items).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE));
+    }))
+}
+
+/// Returns the answer that tells these events.
+pub(crate) fn respond(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    let open = OpenStream::new();
+    let events = events.inspect(move |_| _ = &open);
+    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE));
     let mut response = stream.into_response();
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -6,26 +6,28 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::HeaderName;
+use axum::http::{HeaderName, StatusCode};
 use rockbot_core::config::Config;
 use rockbot_core::layer::tower::ServiceExt as _;
 use rockbot_core::store::{ConversationMemory, MediaStore};
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::turn::TurnRunner;
-use rockbot_core::{BoxError, IdSource};
+use rockbot_core::{BoxError, IdSource, Principal};
 use rockbot_tools::http_server::{AcceptedNames, Serving, listen, serve};
 
 use crate::door::{Door, Peer};
 use crate::endpoint::WebEndpoint;
 use crate::error::WebError;
+use crate::host_parts::HostParts;
 use crate::limits::Limits;
+use crate::meters;
 use crate::settings::WebServerSettings;
 use crate::sign_in::{SignIn, WebUser};
 
 /// A host's agent for people and programs, over HTTP.
 ///
-/// It serves an interface of its own below `/api` (sessions, messages, events of turns, approvals),
-/// OpenAI's interfaces below `/v1`, and AG-UI at `/agui`. A message that was accepted is in the
+/// It serves a page for people at `/`, an interface of its own below `/api` (sessions, messages,
+/// events of turns, approvals), OpenAI's interfaces below `/v1`, and AG-UI at `/agui`. A message that was accepted is in the
 /// journal: it is answered also if the process is killed, and a reader who lost its connection, or
 /// a second reader, reads the events from where it likes.
 ///
@@ -108,6 +110,12 @@ impl WebServer {
         self
     }
 
+    /// Lets a user apply and undo its dreams. Default: the setting `WebServer.Operators`.
+    pub fn operator(mut self, name: impl Into<Principal>) -> Self {
+        self.sign_in.operators.push(name.into());
+        self
+    }
+
     /// Lets users ask an agent beside the host's own. Default: the setting `WebServer.Agents`.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agents.push(name.into());
@@ -136,8 +144,13 @@ impl WebServer {
                 users: std::mem::take(&mut settings.users),
                 header: settings.user_header.take(),
                 proxies: std::mem::take(&mut settings.trusted_proxies),
+                operators: std::mem::take(&mut self.sign_in.operators),
             };
         }
+        let operators = std::mem::take(&mut settings.operators);
+        self.sign_in
+            .operators
+            .extend(operators.into_iter().map(Principal::from));
         self.agents.append(&mut settings.agents);
         self.names.allow_hosts(std::mem::take(&mut settings.allowed_hosts));
         self.names.allow_origins(std::mem::take(&mut settings.allowed_origins));
@@ -167,6 +180,7 @@ impl WebServer {
             turns: parts.require::<dyn TurnRunner>()?,
             memory: parts.require::<dyn ConversationMemory>()?,
             media: parts.get::<dyn MediaStore>(),
+            parts: HostParts::of(parts),
             clock: parts.clock().clone(),
             name: parts.identity().name().clone(),
             agents: std::mem::take(&mut self.agents),
@@ -175,6 +189,7 @@ impl WebServer {
             limits: Limits::new(settings.messages_per_minute, settings.max_streams),
             max_body: settings.max_body_bytes,
             long_bodies: Door::long_bodies(),
+            searches: Door::searches(),
             stop: serving.stop.clone(),
             tasks: serving.tasks.clone(),
             epoch: ids.next_id(),
@@ -215,6 +230,7 @@ impl Subsystem for WebServer {
         if !self.settings.is_enabled {
             return Ok(Box::new(Idle));
         }
+        meters::describe();
         let serving = Serving::new("web clients");
         let listening = match self.listen_at {
             Some(address) => Some(listen(address).await?),
@@ -227,7 +243,11 @@ impl Subsystem for WebServer {
         let _ = self.endpoint.door.set(Arc::new(door));
         if let Some((listener, address)) = listening {
             let _ = self.endpoint.address.set(address);
-            let router = self.endpoint.router().fallback(nothing_here);
+            let mut router = self.endpoint.router();
+            if self.settings.has_page {
+                router = router.merge(self.endpoint.page_router());
+            }
+            let router = router.fallback(nothing_here).method_not_allowed_fallback(wrong_method);
             let max = self.settings.max_connections;
             serving
                 .tasks
@@ -254,4 +274,12 @@ type Answering = std::pin::Pin<Box<dyn Future<Output = axum::response::Response>
 
 async fn nothing_here() -> WebError {
     WebError::not_found("there is nothing at this address: the agent is at /api, /v1 and /agui")
+}
+
+async fn wrong_method() -> WebError {
+    WebError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "wrong_method",
+        "this address takes other methods: the header `Allow` names them",
+    )
 }

@@ -11,7 +11,7 @@ use rockbot_core::messaging::Bus;
 use rockbot_core::testing::{ManualClock, ScriptedModel, mock_tool};
 use rockbot_core::tool::ToolError;
 use rockbot_core::turn::{
-    Announcement, BusyPolicy, InMemoryTurnJournal, Recipient, TurnProgress, TurnRequest, TurnStatus,
+    Announcement, BusyPolicy, InMemoryTurnJournal, Recipient, TurnProgress, TurnRequest, TurnRunner, TurnStatus,
 };
 use rockbot_core::user::UserProxy;
 use rockbot_core::{Principal, TurnId};
@@ -426,4 +426,74 @@ async fn an_announcement_waits_for_an_interface_on_the_bus() {
     assert_eq!(proxy.stray_replies(), 0);
     drop((listening, never));
     host.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inbox_shows_announcements_until_they_are_dismissed_and_the_bus_has_none_meanwhile() {
+    let bus = InProcessBus::new();
+    let host = AgentHost::builder("clerk")
+        .chat(ScriptedModel::new())
+        .bus(bus.clone())
+        .serve_users()
+        .build()
+        .unwrap();
+    host.start().await.unwrap();
+    let proxy = UserProxy::new(Arc::new(bus), "terminal").with_user_id("ann");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hearing = heard.clone();
+    let listening = proxy
+        .on_announcement(move |said| hearing.lock().unwrap().push(said.content.text().into_owned()))
+        .await
+        .unwrap();
+    let turns = host.parts().require::<dyn TurnRunner>().unwrap();
+    let mut inbox = turns.inbox(&"ann".into()).unwrap();
+    let ann = host.agent().for_principal("ann");
+    for text in ["one", "two"] {
+        ann.announce("main", text).await.unwrap();
+    }
+    inbox.changed().await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let ids = inbox.ids();
+    assert_eq!(ids.len(), 2);
+    for (id, text) in ids.iter().zip(["one", "two"]) {
+        assert_eq!(inbox.read(id).await.unwrap().unwrap().content, text);
+    }
+    let of_bob = turns.inbox(&"bob".into()).unwrap();
+    assert_eq!(of_bob.read(&ids[0]).await.unwrap(), None);
+    assert!(!of_bob.dismiss(&ids[0]).await.unwrap());
+    assert!(inbox.dismiss(&ids[0]).await.unwrap());
+    assert!(!inbox.dismiss(&ids[0]).await.unwrap());
+    assert_eq!(
+        (inbox.ids(), inbox.read(&ids[0]).await.unwrap()),
+        (vec![ids[1].clone()], None)
+    );
+    assert!(heard.lock().unwrap().is_empty());
+    // The principal has no reader any more.
+    drop(inbox);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(*heard.lock().unwrap(), ["two"]);
+    drop((listening, of_bob, turns));
+    host.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_decided_is_in_no_inbox() {
+    let model = ScriptedModel::new().calls("pay", json!({"n": 1})).says("paid");
+    let host = host_of(&model)
+        .tool(noting_tool("pay").0.needs_approval())
+        .build()
+        .unwrap();
+    let agent = host.agent();
+    let turn = agent.ask("s", "Pay.").start().await.unwrap();
+    let turns = host.parts().require::<dyn TurnRunner>().unwrap();
+    let mut inbox = turns.inbox(&Principal::default()).unwrap();
+    while inbox.ids().is_empty() {
+        inbox.changed().await;
+    }
+    let id = inbox.ids().remove(0);
+    let asked = inbox.read(&id).await.unwrap().unwrap();
+    agent.decide(asked.approval.unwrap().approve()).await.unwrap();
+    assert_eq!(turn.outcome().await.unwrap().text, "paid");
+    assert_eq!(inbox.read(&id).await.unwrap(), None);
+    assert!(inbox.ids().is_empty());
 }

@@ -171,7 +171,7 @@ impl Chat<'_> {
             eprintln!("the agent is served at {url}");
         }
         if let Some(url) = serve_web::url(&self.host) {
-            eprintln!("the agent is served to people's programs at {url}");
+            eprintln!("the agent is served to people and their programs at {url}");
         }
         if let Some(file) = &self.arguments.chat.import {
             conversations::import(&self.conversation(), file).await?;

@@ -31,7 +31,7 @@ pub(crate) async fn run(setup: &Setup<'_>, port: u16) -> Result<(), BoxError> {
         tracing::info!(%url, "the agent is served to other agents");
     }
     if let Some(url) = serve_web::url(&host) {
-        tracing::info!(%url, "the agent is served to people's programs");
+        tracing::info!(%url, "the agent is served to people and their programs");
     }
     tracing::info!(interrupted_turns = resumed.running.len(), "ready");
     stop.next().await;

@@ -1,4 +1,4 @@
-//! Serving the agent to people's programs: the option `--serve-web ADDRESS`.
+//! Serving the agent to people and their programs: the option `--serve-web ADDRESS`.
 
 use rockbot::config::Config;
 use rockbot::prelude::*;

@@ -12,8 +12,8 @@ use crate::{AgentIdentity, BoxError, Clock};
 ///
 /// A subsystem that starts also finds these parts, without requiring them: the client of the
 /// host's models with its layers, metrics and ledger (`dyn ChatClient`; it is idle while no turn
-/// runs), the conversations (`dyn ConversationMemory`), the entry point to the host's tools for
-/// callers outside (`dyn OutsideTools`), and the guides to tools
+/// runs), that [`Ledger`](crate::chat::Ledger), the conversations (`dyn ConversationMemory`), the
+/// entry point to the host's tools for callers outside (`dyn OutsideTools`), and the guides to tools
 /// ([`ToolGuides`](crate::tool::ToolGuides)). The configuration of a host that was given one
 /// (`Config`) is there earlier, while subsystems declare, so that each can read its own sections.
 ///

@@ -23,6 +23,7 @@ mod events;
 mod feed;
 mod given_history;
 mod hook;
+mod inbox;
 mod journal;
 mod memory_journal;
 mod observer;
@@ -55,6 +56,7 @@ pub use hook::{
     LoopPoint, LoopPolicy, OutputValidator, OutputVerdict, PolicyFn, TurnTask, TurnTaskStatus, TurnView, UserInput,
     ValidatorFn, check_history, guardrail_fn, history_fn, policy_fn, validator_fn,
 };
+pub use inbox::AnnouncementInbox;
 pub use journal::{
     Acceptance, Claim, Fence, HolderRequests, JournalError, RunAccepted, RunKey, RunQuery, RunRecord, RunState,
     StoredRun, TurnJournal,

@@ -22,7 +22,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Announcement, Approval, ApprovalRequest, BackgroundSlot, TurnError, TurnEvents, TurnOutcome, TurnRequest};
+use super::{
+    Announcement, AnnouncementInbox, Approval, ApprovalRequest, BackgroundSlot, TurnError, TurnEvents, TurnOutcome,
+    TurnRequest,
+};
 use crate::context::Origin;
 use crate::{Principal, SessionId, TurnId};
 
@@ -124,6 +127,13 @@ pub trait TurnRunner: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if the journal does not take it.
     async fn announce(&self, id: &str, announcement: Announcement) -> Result<(), TurnError>;
+
+    /// Opens the inbox of a principal: its announcements, which stay until they are dismissed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the host has stopped.
+    fn inbox(&self, of: &Principal) -> Result<Box<dyn AnnouncementInbox>, TurnError>;
 
     /// Returns the turns of `query` that work here or wait, in no order.
     fn live(&self, query: &TurnQuery) -> Vec<LiveTurnInfo>;

@@ -50,6 +50,20 @@ impl Index {
         Some((of.clone(), entry.run.clone()))
     }
 
+    /// Returns the runs that wait for a principal, oldest first.
+    pub(super) fn ids(&self, principal: &Principal) -> Vec<TurnId> {
+        let waiting = self.waiting.get(principal).into_iter().flatten();
+        let free = waiting.filter(|entry| !entry.is_taken);
+        free.map(|entry| entry.run.clone()).collect()
+    }
+
+    /// Takes this run of a principal. Returns `false` if it does not wait.
+    pub(super) fn take_run(&mut self, principal: &Principal, run: &TurnId) -> bool {
+        let mut list = self.waiting.get_mut(principal).into_iter().flatten();
+        let entry = list.find(|entry| entry.run == *run);
+        entry.is_some_and(|entry| !std::mem::replace(&mut entry.is_taken, true))
+    }
+
     /// Puts a run back that was taken. Returns `false` if it is gone.
     pub(super) fn put_back(&mut self, principal: &Principal, run: &TurnId) -> bool {
         let mut list = self.waiting.get_mut(principal).into_iter().flatten();

@@ -34,7 +34,7 @@ pub(crate) struct Announcements {
     runs: WaitingRuns,
     clock: Arc<dyn Clock>,
     index: Mutex<Index>,
-    /// Notifies the readers that wait for an announcement.
+    /// Notifies the readers that wait for an announcement, and the inboxes.
     added: watch::Sender<()>,
 }
 
@@ -74,7 +74,7 @@ impl Announcements {
         run.as_str().starts_with(PREFIX)
     }
 
-    /// Returns a receiver that is notified when an announcement is added or put back.
+    /// Returns a receiver that is notified when an announcement is added, put back or dismissed.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.added.subscribe()
     }
@@ -135,6 +135,42 @@ impl Announcements {
         }
     }
 
+    /// Returns the announcements that wait for a principal, oldest first.
+    pub(crate) fn ids(&self, principal: &Principal) -> Vec<TurnId> {
+        self.lock().ids(principal)
+    }
+
+    /// Returns an announcement that waits for a principal, and goes on waiting.
+    pub(crate) async fn peek(&self, principal: &Principal, run: &TurnId) -> Result<Option<Announcement>, JournalError> {
+        if !self.lock().ids(principal).contains(run) {
+            return Ok(None);
+        }
+        let waiting = self.runs.read::<Announcement>(run).await?;
+        let announcement = waiting.and_then(|waiting| waiting.content.ok());
+        Ok(announcement.filter(|announcement| self.clock.now().since(announcement.at) <= MAX_AGE))
+    }
+
+    /// Ends an announcement that waits for a principal. Returns `false` if it does not wait.
+    pub(crate) async fn dismiss(self: &Arc<Self>, principal: &Principal, run: &TurnId) -> bool {
+        if !self.lock().take_run(principal, run) {
+            return false;
+        }
+        let place = Place {
+            announcements: self.clone(),
+            principal: principal.clone(),
+            run: run.clone(),
+        };
+        self.delivered(&place).await;
+        self.added.send_replace(());
+        true
+    }
+
+    /// Ends an announcement that was delivered.
+    async fn delivered(&self, place: &Place) {
+        self.finish(&place.run).await;
+        self.lock().remove(&place.principal, &place.run);
+    }
+
     /// Claims and reads an announcement that is to be delivered.
     async fn open(&self, run: &TurnId) -> Result<Option<Announcement>, JournalError> {
         if !self.lock().is_claimed(run) {
@@ -193,13 +229,7 @@ impl Announcements {
 impl Taken {
     /// Ends the announcement: it was delivered.
     pub(crate) async fn delivered(self) {
-        let Place {
-            announcements,
-            principal,
-            run,
-        } = &self.place;
-        announcements.finish(run).await;
-        announcements.lock().remove(principal, run);
+        self.place.announcements.delivered(&self.place).await;
     }
 
     /// Returns the id of the announcement, which is the same each time that it is delivered.

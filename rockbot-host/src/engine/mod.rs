@@ -38,6 +38,7 @@ mod earlier_reports;
 mod end;
 mod expiries;
 mod history;
+mod inbox;
 mod layers;
 mod meters;
 mod observe;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::turn::{
-    Announcement, Approval, ApprovalRequest, BackgroundSlot, LiveTurnInfo, ProgressSink, TurnEvents, TurnFeed,
-    TurnOutcome, TurnQuery, TurnRequest, TurnRunner,
+    Announcement, AnnouncementInbox, Approval, ApprovalRequest, BackgroundSlot, LiveTurnInfo, ProgressSink, TurnEvents,
+    TurnFeed, TurnOutcome, TurnQuery, TurnRequest, TurnRunner,
 };
 use rockbot_core::{Principal, TurnId};
 
+use super::inbox::Inbox;
 use super::{TurnCall, TurnEngine, TurnError, TurnService};
 use crate::live::TurnState;
 
@@ -87,6 +88,10 @@ impl TurnRunner for HostTurns {
             .announcements
             .append(&format!("of-part-{id}"), announcement)
             .await?)
+    }
+
+    fn inbox(&self, of: &Principal) -> Result<Box<dyn AnnouncementInbox>, TurnError> {
+        Ok(Box::new(Inbox::new(&self.engine()?, of.clone())))
     }
 
     fn live(&self, query: &TurnQuery) -> Vec<LiveTurnInfo> {

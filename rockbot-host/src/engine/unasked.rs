@@ -62,7 +62,8 @@ impl TurnEngine {
         }
     }
 
-    async fn is_decided(&self, approval: &ApprovalRequest) -> bool {
+    /// Returns `true` if this approval is not asked for any more.
+    pub(super) async fn is_decided(&self, approval: &ApprovalRequest) -> bool {
         if let Some(live) = self.find(&approval.turn) {
             return !live.waits_for(approval);
         }

@@ -28,6 +28,7 @@ mod scheduler;
 mod schedules;
 mod store;
 mod task;
+mod task_info;
 mod times;
 mod tools;
 
@@ -50,6 +51,7 @@ pub use policy::{Misfire, Overlap};
 use scheduler::{Scheduler, Shared};
 pub use schedules::{NewTask, Schedules};
 use store::TaskStore;
+pub use task_info::{LastRun, TaskInfo};
 
 /// Tools that let a model schedule tasks, `schedule_task`, `list_scheduled_tasks`,
 /// `cancel_scheduled_task` and `run_scheduled_task`, the tasks of the program ([`Schedules`]),

@@ -12,6 +12,7 @@ use super::define::Definition;
 use super::error::ScheduleError;
 use super::policy::{Misfire, Overlap, Policies};
 use super::scheduler::{Scheduler, Shared};
+use super::task_info::TaskInfo;
 use super::times::every;
 
 /// The scheduled tasks of a principal, for the program around a host.
@@ -99,6 +100,20 @@ impl Schedules {
     /// cancelled for the next run, or the turn is not accepted.
     pub async fn run_now(&self, name: &str) -> Result<TurnId, ScheduleError> {
         self.scheduler()?.run_now(&self.principal, name).await
+    }
+
+    /// Returns the tasks of the principal, in the order of the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ScheduleError::NotStarted`] before the host has started.
+    pub async fn tasks(&self) -> Result<Vec<TaskInfo>, ScheduleError> {
+        let scheduler = self.scheduler()?;
+        let zone = scheduler.zone_of(&self.principal).await;
+        let now = scheduler.clock.now();
+        let store = scheduler.store.lock().await;
+        let own = store.all().iter().filter(|task| task.principal == self.principal);
+        Ok(own.map(|task| TaskInfo::of(task, now, &zone)).collect())
     }
 
     fn scheduler(&self) -> Result<&Arc<Scheduler>, ScheduleError> {

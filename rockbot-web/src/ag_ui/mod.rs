@@ -13,13 +13,12 @@ mod interrupt;
 use std::collections::HashSet;
 
 use axum::Router;
-use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::post;
 use rockbot_core::CallId;
 use rockbot_core::turn::TurnEvents;
 
-use crate::door::{Caller, JsonBody};
+use crate::door::{Caller, JsonBody, UrlPath};
 use crate::error::WebError;
 use crate::sse;
 use events::AgUiEvents;
@@ -39,7 +38,7 @@ async fn run_own(caller: Caller, JsonBody(input): JsonBody<RunInput>) -> Result<
 
 async fn run_beside(
     caller: Caller,
-    Path(agent): Path<String>,
+    UrlPath(agent): UrlPath<String>,
     JsonBody(input): JsonBody<RunInput>,
 ) -> Result<Response, WebError> {
     run(caller, Some(&agent), input).await

@@ -1,12 +1,11 @@
 //! The bytes of images and files that messages and answers refer to.
 
-use axum::extract::{Path, Query};
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use rockbot_core::Digest;
 use serde::Deserialize;
 
-use crate::door::Caller;
+use crate::door::{Caller, UrlPath, UrlQuery};
 use crate::error::WebError;
 
 /// Media types that a browser may show. Others are downloads: a browser must not show a file as a
@@ -22,8 +21,8 @@ pub(super) struct MediaQuery {
 /// Returns the bytes with this digest, if they are the user's.
 pub(super) async fn bytes(
     caller: Caller,
-    Path(digest): Path<Digest>,
-    Query(query): Query<MediaQuery>,
+    UrlPath(digest): UrlPath<Digest>,
+    UrlQuery(query): UrlQuery<MediaQuery>,
 ) -> Result<Response, WebError> {
     let bytes = match &caller.door.media {
         Some(media) => media.get(&caller.principal, &digest).await?,

@@ -1,7 +1,6 @@
 //! Messages: accepted with 202, or answered by the events of their turn.
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -11,7 +10,7 @@ use rockbot_core::turn::BusyPolicy;
 use serde::Deserialize;
 
 use super::events::{Accepted, ApiEvents, accepted};
-use crate::door::{Caller, JsonBody, text_of};
+use crate::door::{Caller, JsonBody, UrlPath, text_of};
 use crate::error::WebError;
 use crate::parts::check_said;
 use crate::sse;
@@ -29,7 +28,7 @@ pub(super) struct NewMessage {
 /// Accepts a message. The same `Idempotency-Key` in the same session is the same message.
 pub(super) async fn post(
     caller: Caller,
-    Path(session): Path<String>,
+    UrlPath(session): UrlPath<String>,
     headers: HeaderMap,
     JsonBody(message): JsonBody<NewMessage>,
 ) -> Result<Response, WebError> {

@@ -1,13 +1,12 @@
 //! Sessions and their conversations.
 
 use axum::Json;
-use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use rockbot_core::store::{ConversationQuery, ConversationTurn};
 use rockbot_core::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
-use crate::door::{Caller, check_id};
+use crate::door::{Caller, UrlPath, UrlQuery, check_id};
 use crate::error::WebError;
 
 /// Maximum number of entries of a page.
@@ -50,7 +49,7 @@ pub(super) async fn create(caller: Caller) -> (StatusCode, Json<NewSession>) {
 }
 
 /// Deletes the conversation of a session.
-pub(super) async fn forget(caller: Caller, Path(session): Path<String>) -> Result<StatusCode, WebError> {
+pub(super) async fn forget(caller: Caller, UrlPath(session): UrlPath<String>) -> Result<StatusCode, WebError> {
     check_id("the session", &session)?;
     let session = SessionId::from(session);
     caller.door.memory.clear(&caller.principal, &session).await?;
@@ -60,8 +59,8 @@ pub(super) async fn forget(caller: Caller, Path(session): Path<String>) -> Resul
 /// Returns a page of the conversation of a session.
 pub(super) async fn history(
     caller: Caller,
-    Path(session): Path<String>,
-    Query(query): Query<PageQuery>,
+    UrlPath(session): UrlPath<String>,
+    UrlQuery(query): UrlQuery<PageQuery>,
 ) -> Result<Json<History>, WebError> {
     check_id("the session", &session)?;
     let limit = query.limit.map(|limit| limit.min(MAX_PAGE));

@@ -1,7 +1,6 @@
 //! Turns: their state, their events, their cancellation.
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use rockbot_core::turn::{ApprovalRequest, TurnError, TurnOutcome, TurnQuery};
@@ -9,7 +8,7 @@ use rockbot_core::{SessionId, TurnId};
 use serde::Serialize;
 
 use super::events::{ApiEvents, LastEvent, restarted};
-use crate::door::{Caller, text_of};
+use crate::door::{Caller, UrlPath, text_of};
 use crate::error::WebError;
 use crate::sse;
 
@@ -30,7 +29,7 @@ pub(super) enum TurnState {
 }
 
 /// Returns the state of a turn.
-pub(super) async fn state(caller: Caller, Path(turn): Path<String>) -> Result<Json<TurnState>, WebError> {
+pub(super) async fn state(caller: Caller, UrlPath(turn): UrlPath<String>) -> Result<Json<TurnState>, WebError> {
     let turn = caller.turn(&turn).await?;
     let turns = &caller.door.turns;
     let live = turns.live(&TurnQuery::default());
@@ -52,7 +51,11 @@ pub(super) async fn state(caller: Caller, Path(turn): Path<String>) -> Result<Js
 }
 
 /// Returns the events of a turn, after the event that the client has read last.
-pub(super) async fn events(caller: Caller, Path(turn): Path<String>, headers: HeaderMap) -> Result<Response, WebError> {
+pub(super) async fn events(
+    caller: Caller,
+    UrlPath(turn): UrlPath<String>,
+    headers: HeaderMap,
+) -> Result<Response, WebError> {
     let turn = caller.turn(&turn).await?;
     let last = text_of(&headers, "last-event-id").map(|id| LastEvent::read(id, &caller.door.epoch));
     let (after, first) = match last {
@@ -68,7 +71,7 @@ pub(super) async fn events(caller: Caller, Path(turn): Path<String>, headers: He
 }
 
 /// Cancels a turn that works or waits for a person.
-pub(super) async fn cancel(caller: Caller, Path(turn): Path<String>) -> Result<StatusCode, WebError> {
+pub(super) async fn cancel(caller: Caller, UrlPath(turn): UrlPath<String>) -> Result<StatusCode, WebError> {
     let turn = caller.turn(&turn).await?;
     match caller.door.turns.cancel(&turn).await {
         Ok(()) => Ok(StatusCode::NO_CONTENT),

@@ -1,11 +1,10 @@
 //! The agents as models.
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::door::Caller;
+use crate::door::{Caller, UrlPath};
 use crate::error::WebError;
 
 /// Lists the host's own agent, and the agents beside it that users may ask.
@@ -15,7 +14,7 @@ pub(super) async fn list(caller: Caller) -> Json<Value> {
 }
 
 /// Shows one agent.
-pub(super) async fn show(caller: Caller, Path(name): Path<String>) -> Result<Json<Value>, WebError> {
+pub(super) async fn show(caller: Caller, UrlPath(name): UrlPath<String>) -> Result<Json<Value>, WebError> {
     match names(&caller).find(|known| *known == name) {
         Some(name) => Ok(Json(model(name))),
         None => Err(WebError::new(

@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
@@ -21,7 +20,7 @@ use super::conversation::{Conversation, Message};
 use super::params::{Params, Place, refuse_tools};
 use super::usage::{answered, finish_reason, of_response};
 use crate::asked::{AskedTurn, SaidText};
-use crate::door::{Caller, JsonBody, text_of};
+use crate::door::{Caller, JsonBody, UrlPath, text_of};
 use crate::error::WebError;
 use crate::sse::{self, EventForm, json as json_event};
 
@@ -224,7 +223,7 @@ fn unknown(id: &str) -> WebError {
 }
 
 /// Shows a response.
-pub(super) async fn show(caller: Caller, Path(id): Path<String>) -> Result<Json<Value>, WebError> {
+pub(super) async fn show(caller: Caller, UrlPath(id): UrlPath<String>) -> Result<Json<Value>, WebError> {
     let (_, turn) = parsed(&id)?;
     let turn = caller.turn(turn).await.map_err(|_| unknown(&id))?;
     let turns = &caller.door.turns;

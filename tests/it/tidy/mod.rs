@@ -138,7 +138,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 21] = [
     ("rockbot-remote", &["rockbot-core", "rockbot-host"]),
     ("rockbot-store", &["rockbot-core"]),
     ("rockbot-tools", &["rockbot-core", "rockbot-pages"]),
-    ("rockbot-web", &["rockbot-core", "rockbot-tools"]),
+    ("rockbot-web", &["rockbot-core", "rockbot-memory", "rockbot-tools"]),
     (
         "rockbot-openrouter-mcp",
         &["rockbot-core", "rockbot-host", "rockbot-mcp", "rockbot-tools"],

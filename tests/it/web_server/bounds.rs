@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use rockbot::config::Config;
 use rockbot::prelude::FromConfig as _;
 use rockbot_core::testing::ScriptedModel;
 use rockbot_host::AgentHost;
 use serde_json::json;
 
-use super::client::{Answer, Events, lines};
+use super::client::{Answer, Events, User, lines};
 use super::{Serving, server, waiting};
+use crate::support::metrics::measured;
 
 const SETTINGS: &str = r#"
     [WebServer]
@@ -119,4 +121,55 @@ async fn a_host_that_stops_ends_turns_and_answers_first() {
         tokio::net::TcpStream::connect(address).await.is_err(),
         "nothing listens"
     );
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_route_and_status_and_streams_while_they_are_open() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let (wait, gate) = waiting("wait");
+    let model = ScriptedModel::new().calls("wait", json!({})).says("Done.");
+    let serving = Serving::start(AgentHost::in_memory().chat(model).tool(wait).add(server())).await;
+    let ann = serving.ann();
+    // A look begins a new count.
+    let opened = || {
+        let all = snapshotter.snapshot().into_vec();
+        let of_streams = |(key, ..): &(metrics_util::CompositeKey, _, _, _)| key.key().name() == "rockbot.http.streams";
+        match all.into_iter().find(of_streams) {
+            Some((.., DebugValue::Gauge(open))) => open.into_inner() as i64,
+            other => panic!("{other:?}"),
+        }
+    };
+    let posted = ann
+        .post("/api/sessions/s/messages", &json!({"content": "hi"}))
+        .await
+        .json();
+    let turn = posted["turn"].as_str().unwrap();
+    let mut events = ann.events(&format!("/api/turns/{turn}/events"), None).await;
+    events.until("tool_started").await;
+    assert_eq!(opened(), 1);
+    let second = ann.events(&format!("/api/turns/{turn}/events"), None).await;
+    let third = ann.events(&format!("/api/turns/{turn}/events"), None).await;
+    assert_eq!(opened(), 2);
+    gate.add_permits(1);
+    for stream in [events, second, third] {
+        stream.all().await;
+    }
+    assert_eq!(opened(), -3);
+
+    ann.post("/api/sessions/s/messages", &json!({"content": ""})).await;
+    let counted = measured(&snapshotter);
+    let post = "rockbot.http.requests route=/api/sessions/{session}/messages status=400";
+    assert_eq!(counted.get(post), Some(&1), "{counted:#?}");
+    User::new(serving.address, "wrong").get("/api/turns/a").await;
+    ann.get("/api/turns/a").await;
+    let counted = measured(&snapshotter);
+    for status in ["401", "404"] {
+        for metric in ["requests", "request.duration"] {
+            let series = format!("rockbot.http.{metric} route=/api/turns/{{turn}} status={status}");
+            assert_eq!(counted.get(&series), Some(&1), "{series} in {counted:#?}");
+        }
+    }
+    serving.stop().await;
 }

@@ -29,7 +29,7 @@ async fn serve(model: &ModelServer, folder: &Path) -> (Child, User) {
             .unwrap()
             .expect("it runs");
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-        if line["message"] == "the agent is served to people's programs" {
+        if line["message"] == "the agent is served to people and their programs" {
             let url = line["url"].as_str().unwrap();
             break url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
         }

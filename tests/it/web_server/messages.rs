@@ -259,7 +259,20 @@ async fn what_cannot_be_accepted_is_refused_with_words() {
         "400 invalid_request"
     );
     assert_eq!(ann.get("/api/turns/none").await.summary(), "404 not_found");
-    assert_eq!(ann.get("/api/media/none").await.status, 400);
     assert_eq!(ann.get("/elsewhere").await.summary(), "404 not_found");
+    // Also what the framework below refuses is an error of this form.
+    for path in [
+        "/api/media/none",
+        "/api/sessions/s/history?limit=many",
+        "/api/sessions/s/history?colour=red",
+        "/api/sessions/%FF/history",
+        "/api/skills/a%2F..",
+        "/v1/models/%FF",
+    ] {
+        assert_eq!(ann.get(path).await.summary(), "400 invalid_request", "{path}");
+    }
+    let wrong = ann.request("PUT", path).send().await.unwrap();
+    assert_eq!(wrong.headers()["allow"], "POST");
+    assert_eq!(Answer::of(wrong).await.summary(), "405 wrong_method");
     serving.stop().await;
 }

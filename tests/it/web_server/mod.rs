@@ -1,13 +1,16 @@
 //! The agent over HTTP, over real connections: messages and events, users, bounds.
 
 mod ag_ui;
+mod announcements;
 mod bounds;
 pub(crate) mod client;
+mod insights;
 mod kill;
 #[cfg(target_os = "linux")]
 mod load;
 mod messages;
 mod openai;
+mod page;
 mod sign_in;
 
 use std::net::SocketAddr;

@@ -205,6 +205,7 @@ async fn a_server_without_users_is_for_this_machine() {
             "have one token",
         ),
         (server().user(WebUser::new("carl", String::new())), "an empty token"),
+        (server().operator("carl"), "the operator `carl` is no user"),
         (
             server().user_header(HeaderName::from_static("x-user"), []),
             "need each other",

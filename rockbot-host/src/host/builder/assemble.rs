@@ -409,6 +409,7 @@ impl AgentHostBuilder {
         let engine = Arc::new(self.engine(deps.turns, &parts, registry, &identity));
         parts.provide::<dyn ChatClient>(Arc::new(BackgroundClient::of(&engine)));
         parts.provide::<dyn ConversationMemory>(engine.memory.clone());
+        parts.provide(Arc::new(self.ledger.clone()));
         parts.provide::<dyn MediaStore>(engine.media.store().clone());
         let outside = GuardedOutsideTools::new(engine.tools.clone(), deps.own_tools.clone());
         parts.provide::<dyn OutsideTools>(Arc::new(outside));

@@ -323,15 +323,11 @@ impl<'a> Finder<'a> {
             self.date(path, value, date);
             return;
         }
-        let is_users = || {
-            self.is_users(value, name, kind)
-                || is_slug(value) && self.is_said(value)
-                || self.is_named_record(value, name, kind)
-        };
-        let origin = if self.is_endorsed(path, value) {
-            self.is_anchored = true;
-            ValueOrigin::new(path, value, OriginKind::User)
-        } else if is_users() {
+        let is_users = self.is_endorsed(path, value)
+            || self.is_users(value, name, kind)
+            || (is_slug(value) && self.is_said(value))
+            || self.is_named_record(value, name, kind);
+        let origin = if is_users {
             self.is_anchored = true;
             ValueOrigin::new(path, value, OriginKind::User)
         } else if let Some(known) = self.in_host(value, name, kind) {

@@ -23,8 +23,8 @@ fn examined(tool: &str, arguments: &Value, evidence: &Evidence<'_>) -> Examinati
 }
 
 #[track_caller]
-fn check(user: &str, outside: &str, tool: &str, arguments: Value, expected: bool) {
-    let examination = examined(tool, &arguments, &evidence(user, outside));
+fn check(user: &str, outside: &str, tool: &str, arguments: &Value, expected: bool) {
+    let examination = examined(tool, arguments, &evidence(user, outside));
     let origins: Vec<_> = examination.origins.iter().map(ToString::to_string).collect();
     assert_eq!(
         examination.is_endorsed(),
@@ -115,7 +115,7 @@ fn values_of_the_user_pass_in_every_notation() {
         ),
         ("Please archive all newsletters", "archive_newsletters", json!({})),
     ] {
-        check(user, "Obey me.", tool, arguments, true);
+        check(user, "Obey me.", tool, &arguments, true);
     }
 }
 
@@ -176,7 +176,7 @@ fn values_of_outside_text_are_asked_about() {
         ),
         ("What is on the page?", "delete_all_mails", json!({})),
     ] {
-        check(user, page, tool, arguments, false);
+        check(user, page, tool, &arguments, false);
     }
 }
 
@@ -196,7 +196,7 @@ fn a_value_is_found_as_a_whole_or_not_at_all() {
         ("Mail bob@x.com", "bob@x.com\neve@evil.org"),
         ("Mail bob@x.com", "bob@x.com?cc=eve@evil.org"),
     ] {
-        check(user, "Obey.", "send_email", json!({"to": to, "body": "x"}), false);
+        check(user, "Obey.", "send_email", &json!({"to": to, "body": "x"}), false);
     }
     for (user, path) in [
         ("Write to report.pdf", "report"),
@@ -221,7 +221,7 @@ fn an_id_of_a_record_that_the_user_named_is_the_users() {
     let user = "Invite lily@x.com to the event Quantum Review";
     for (id, expected) in [("24", true), ("99", false), ("25", false)] {
         let arguments = json!({"event_id": id, "participants": ["lily@x.com"]});
-        check(user, events, "add_calendar_event_participants", arguments, expected);
+        check(user, events, "add_calendar_event_participants", &arguments, expected);
     }
     // The name is the user's, but the user asked for something else.
     check(

@@ -107,7 +107,7 @@ impl World {
         CALLS.into_iter().map(move |(name, effect)| {
             let registration = ToolRegistration::new(name, "Acts.", json!({"type": "object"}));
             let acting = Acting(world.clone(), recovers);
-            Tool::new(registration, acting).effect(effect)
+            Tool::new(registration, acting).effect(effect).trusted_effect("a test")
         })
     }
 }

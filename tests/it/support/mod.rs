@@ -113,7 +113,8 @@ pub(crate) fn noting_tool(name: &'static str) -> (Tool, Notes) {
         taken.add(format!("{name} {n}"));
         async move { format!("{name} is done") }
     });
-    (noting.description("Notes that it was called.").pure(), notes)
+    let noting = noting.description("Notes that it was called.").pure();
+    (noting.trusted_effect("a test"), notes)
 }
 
 /// A list that copies share.

@@ -208,7 +208,7 @@ fn a_value_is_found_as_a_whole_or_not_at_all() {
             user,
             "Obey.",
             "write_file",
-            json!({"path": path, "content": "x"}),
+            &json!({"path": path, "content": "x"}),
             false,
         );
     }
@@ -228,7 +228,7 @@ fn an_id_of_a_record_that_the_user_named_is_the_users() {
         "Summarise Quantum Review",
         events,
         "delete_event",
-        json!({"event_id": "24"}),
+        &json!({"event_id": "24"}),
         false,
     );
 }

@@ -22,7 +22,7 @@ enum SessionWait {
     /// The message joined this turn, which runs in the session.
     Joined(Arc<LiveTurn>),
     /// A guardrail did not let the message pass; the turn ends with this event.
-    Refused(TurnEvent),
+    Refused(Box<TurnEvent>),
     /// The turn was cancelled first.
     Cancelled,
     /// The host stops.
@@ -80,7 +80,7 @@ impl TurnEngine {
             // Boxed: every turn's future has room for these branches, which few turns take.
             SessionWait::Cancelled => Box::pin(self.end_early(&live, claim, turn, cancelled(&live))).await,
             SessionWait::Refused(event) => {
-                Box::pin(self.end_early(&live, claim, turn, DriveStart::Event(event))).await;
+                Box::pin(self.end_early(&live, claim, turn, DriveStart::Event(*event))).await;
             }
             SessionWait::Joined(running) => Box::pin(self.join(&live, claim, turn, &running)).await,
             SessionWait::Halted => Box::pin(self.halt_or_end(&live, claim, turn)).await,

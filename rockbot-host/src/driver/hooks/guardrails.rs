@@ -13,7 +13,7 @@ pub(crate) enum InputCheck {
     /// The turn may begin.
     Passed,
     /// The turn ends with this event.
-    Refused(TurnEvent),
+    Refused(Box<TurnEvent>),
     /// The turn was cancelled first.
     Cancelled,
     /// The host stops. Nothing is decided, so a resume checks the message again.
@@ -70,5 +70,5 @@ fn failed(turn: &Turn, guardrail: &dyn InputGuardrail, error: &str) -> InputChec
 
 fn refused(guardrail: &dyn InputGuardrail, text: String, error: Option<String>) -> InputCheck {
     let by = guardrail.name().to_owned();
-    InputCheck::Refused(TurnEvent::InputRefused { text, by, error })
+    InputCheck::Refused(Box::new(TurnEvent::InputRefused { text, by, error }))
 }

@@ -86,7 +86,7 @@ impl<'a> Call<'a> {
 
     /// Sets whether the call changes nothing, so that only its addresses matter: what the model
     /// composed must not leave in one. An address that stands in one text as a whole says nothing
-    /// new to anybody. Default `false`.
+    /// new to its receiver. Default `false`.
     #[must_use]
     pub fn with_only_sends(mut self, only_sends: bool) -> Self {
         self.only_sends = only_sends;

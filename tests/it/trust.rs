@@ -287,7 +287,8 @@ fn noting() -> (Tool, Arc<Mutex<Vec<Label>>>) {
         noted.lock().unwrap().push(cx.label());
         async { "noted" }
     };
-    (tool("note", note).description("Notes.").own_output(), labels)
+    let note = tool("note", note).description("Notes.").own_output();
+    (note.trusted_effect("a test"), labels)
 }
 
 #[tokio::test]
@@ -371,7 +372,7 @@ async fn an_untrusted_message_leaves_its_mark_on_the_turn_that_it_joins_and_on_t
         .says("done");
     let host = host_of(&model)
         .tool(note)
-        .tool(wait.description("Waits.").own_output())
+        .tool(wait.description("Waits.").own_output().trusted_effect("a test"))
         .build()
         .unwrap();
     let agent = host.agent().clone();

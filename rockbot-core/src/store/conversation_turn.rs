@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::EndorsedValue;
 use crate::chat::Role;
 use crate::content::Content;
 use crate::trust::Label;
-use crate::turn::EndorsedValue;
 use crate::{Timestamp, ToolName, TurnId};
 
 /// An entry of a conversation.

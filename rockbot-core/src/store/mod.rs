@@ -14,6 +14,7 @@ mod conversation_log;
 mod conversation_page;
 mod conversation_turn;
 mod decay;
+mod endorsed_value;
 mod error;
 mod feedback;
 mod long_term;
@@ -38,6 +39,7 @@ pub use conversation_log::{ConversationLog, InMemoryConversationLog, LogBatch, L
 pub use conversation_page::{ConversationPage, ConversationQuery};
 pub use conversation_turn::{CallRound, ConversationTurn, PastCall};
 pub use decay::Decay;
+pub use endorsed_value::EndorsedValue;
 pub use error::{StoreError, StoreErrorKind};
 pub use feedback::{FeedbackEntry, FeedbackSignal, FeedbackStore, InMemoryFeedbackStore};
 pub use long_term::{InMemoryLongTermMemory, LongTermMemory, LongTermMemoryExt};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use rockbot_core::chat::{ChatErrorKind, ChatMessage, ChatResponse, MicroUsd, ModelTier, Overflow, Usage};
 use rockbot_core::content::Content;
+use rockbot_core::store::EndorsedValue;
 use rockbot_core::tool::ToolInvokeResponse;
 use rockbot_core::trust::Label;
 use rockbot_core::turn::{
-    Approval, Budget, BudgetLimit, DelegatedWork, EndorsedValue, LoopDecision, TurnFailure, TurnRequest, ValueOrigin,
+    Approval, Budget, BudgetLimit, DelegatedWork, LoopDecision, TurnFailure, TurnRequest, ValueOrigin,
 };
 use rockbot_core::{CallId, ToolName, TurnId};
 use serde::{Deserialize, Serialize};

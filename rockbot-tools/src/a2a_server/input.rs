@@ -31,6 +31,7 @@ pub(super) fn ask_caller() -> Tool {
             next message.")
     })
     .idempotent()
+    .internal()
     .when_needed(GROUP)
     .source("a2a-server")
 }

@@ -11,7 +11,7 @@ mod table;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
+
 use rockbot_core::CallContext;
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{

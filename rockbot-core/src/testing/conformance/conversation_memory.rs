@@ -7,8 +7,7 @@ use std::task::Poll;
 use crate::chat::Role;
 use crate::content::{Content, ContentPart, Provenance};
 use crate::context::Trust;
-use crate::store::{CallRound, ConversationMemory, ConversationQuery, ConversationTurn, PastCall};
-use crate::turn::EndorsedValue;
+use crate::store::{CallRound, ConversationMemory, ConversationQuery, ConversationTurn, EndorsedValue, PastCall};
 use crate::{Principal, SessionId, Timestamp, TurnId};
 
 /// Checks that the values that `make` creates keep the contract of [`ConversationMemory`].

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use rockbot_core::CallId;
 use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
 use rockbot_core::content::{Content, Provenance};
-use rockbot_core::store::{CallRound, ConversationTurn};
+use rockbot_core::store::{CallRound, ConversationTurn, EndorsedValue};
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::{EndorsedValue, TurnRequest};
+use rockbot_core::turn::TurnRequest;
 use rockbot_core::{Digest, ToolName, TurnId};
 
 use crate::text_calling::id_from_text;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use rockbot_core::CallId;
 use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
 use rockbot_core::content::{ContentPart, Provenance};
+use rockbot_core::store::EndorsedValue;
 use rockbot_core::tool::ToolInvokeRequest;
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::{EndorsedValue, ValueOrigin};
+use rockbot_core::turn::ValueOrigin;
 use rockbot_provenance::{Author, Call, Evidence, Source, examine};
 use serde_json::Value;
 
@@ -31,6 +32,12 @@ pub(crate) struct ReadMessages {
 }
 
 impl ReadMessages {
+    /// Returns `true` if the model has read text of others that may want a call. Descriptions of tools
+    /// do not count: the operator chose their servers.
+    pub(super) fn has_outside(&self) -> bool {
+        self.has_outside
+    }
+
     /// Collects what the model of the turn has read.
     pub(crate) fn of(turn: &Turn) -> Self {
         let messages = turn.messages();
@@ -51,9 +58,6 @@ impl ReadMessages {
         request: &ToolInvokeRequest,
         only_sends: bool,
     ) -> Option<Vec<ValueOrigin>> {
-        if !self.has_outside {
-            return None;
-        }
         // Arguments that do not parse fail the call.
         let arguments: Value = serde_json::from_str(&request.arguments).ok()?;
         let sources = self.sources();
@@ -145,11 +149,16 @@ fn sender_of(turn: &Turn) -> Trust {
     if is_passed_on { Trust::User } else { request.trust }
 }
 
-/// Returns `true` if the model of the turn has read more than the words of its untrusted
-/// sender. What is no longer shown counts, too.
+/// Returns `true` if the model of the turn has read text of others that may want a call: besides
+/// descriptions of tools, and the words of an untrusted sender. What is no longer shown counts, too.
 fn has_outside(turn: &Turn) -> bool {
-    let sources = turn.label().sources();
-    sender_of(turn) > Trust::Untrusted || sources.iter().any(|source| &**source != "user")
+    if sender_of(turn) == Trust::Untrusted {
+        let is_read = |message: &Arc<ChatMessage>| message.role == Role::Tool && message.trust() == Trust::Untrusted;
+        return turn.messages().iter().any(is_read);
+    }
+    let label = turn.label();
+    let mut sources = label.sources().iter();
+    label.is_unknown() || sources.any(|source| !source.starts_with("tools:"))
 }
 
 /// Returns the host of the first address among the arguments of a call.

@@ -120,7 +120,10 @@ impl GuardedTool {
                 None => found().unwrap_or_else(|| Some(Vec::new())),
             },
             // A caller outside of a turn has no model that reads.
-            Need::Changes | Need::Sends => found().flatten(),
+            Need::Changes | Need::Sends => {
+                let has_outside = cx.extension::<ReadMessages>().is_some_and(ReadMessages::has_outside);
+                if has_outside { found().flatten() } else { None }
+            }
         }
     }
 

@@ -8,9 +8,10 @@ use rockbot_core::CallId;
 use rockbot_core::Timestamp;
 use rockbot_core::chat::{ChatMessage, ChatResponse, MicroUsd, Provenance, Spent, Usage};
 use rockbot_core::content::Content;
+use rockbot_core::store::EndorsedValue;
 use rockbot_core::tool::{Effect, ToolErrorCode, ToolInvokeResponse};
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::{Approval, BudgetLimit, DelegatedWork, EndorsedValue, FinishedCall, ValueOrigin};
+use rockbot_core::turn::{Approval, BudgetLimit, DelegatedWork, FinishedCall, ValueOrigin};
 
 use super::{EndReason, Phase, Turn, media_of};
 use crate::turn::call::{CallFacts, CallState, CallStatus};

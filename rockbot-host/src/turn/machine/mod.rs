@@ -24,8 +24,9 @@ use std::time::Duration;
 
 use rockbot_core::chat::{ChatMessage, ModelTier, Role, Spent};
 use rockbot_core::content::{Content, ContentPart};
+use rockbot_core::store::EndorsedValue;
 use rockbot_core::trust::Label;
-use rockbot_core::turn::{BudgetLimit, EndorsedValue, FinishedCall, TurnFailure, TurnRequest, TurnSoFar, TurnStatus};
+use rockbot_core::turn::{BudgetLimit, FinishedCall, TurnFailure, TurnRequest, TurnSoFar, TurnStatus};
 use rockbot_core::{CallId, Timestamp, TurnId};
 
 use super::call::CallState;

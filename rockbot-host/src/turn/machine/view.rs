@@ -6,10 +6,10 @@ use std::time::Duration;
 use rockbot_core::chat::{
     ChatMessage, Content, ContentPart, MicroUsd, ModelSettings, ModelTier, Provenance, Role, Spent, ToolCall,
 };
+use rockbot_core::store::EndorsedValue;
 use rockbot_core::trust::{Label, Trust};
 use rockbot_core::turn::{
-    Budget, EndorsedValue, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnSoFar, TurnStatus,
-    TurnView,
+    Budget, LoopDecision, LoopPoint, TurnFailure, TurnOutcome, TurnRequest, TurnSoFar, TurnStatus, TurnView,
 };
 use rockbot_core::{CallContext, Timestamp, TurnId};
 

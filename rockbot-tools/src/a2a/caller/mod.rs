@@ -319,11 +319,7 @@ fn tools(state: &CallerState) -> [Tool; 7] {
         .idempotent()
         .own_output()
         .delegates()
-        // What is said to the agent is composed; the agent and the files decide where it goes.
-        .content("skill")
-        .content("data")
-        .content("context_id")
-        .content("timeout_minutes")
+        .trusted_effect("it reaches the agents that the operator let it call")
         .time_limit(longest);
     let list = stateful_tool("list_known_agents", state.clone(), agents::list)
         .pure()

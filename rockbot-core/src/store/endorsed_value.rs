@@ -1,8 +1,8 @@
 //! A value that a user has endorsed for a conversation.
 
+use rockbot_provenance::{OriginKind, ValueOrigin};
 use serde::{Deserialize, Serialize};
 
-use super::{OriginKind, ValueOrigin};
 use crate::ToolName;
 
 /// A value that a user has endorsed for a conversation: calls of the tool with it are the user's

@@ -2,6 +2,8 @@
 
 mod claims;
 mod connecting;
+mod interleavings;
+mod rate;
 mod suites;
 
 use std::panic::AssertUnwindSafe;

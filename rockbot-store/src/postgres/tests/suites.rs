@@ -30,7 +30,7 @@ async fn keeps_the_promises_of_a_turn_journal() {
 /// The journals of two processes: each call goes to the other one than the call before.
 #[derive(Debug)]
 struct TwoProcesses {
-    journals: [PostgresTurnJournal; 2],
+    journals: [Arc<PostgresTurnJournal>; 2],
     calls: AtomicUsize,
 }
 

@@ -106,7 +106,7 @@ pub struct PostgresTurnJournal {
     accepted: AtomicU64,
 }
 
-/// What this process knows of a turn that it holds.
+/// A turn that this process holds.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     fence: Fence,
@@ -156,7 +156,7 @@ impl PostgresTurnJournal {
     async fn run(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<(Vec<Row>, bool), StoreError> {
         for attempt in 1.. {
             match self.database.query(sql, values).await {
-                Err(error) if error.is_passing() && attempt < ATTEMPTS => tokio::time::sleep(PAUSE * attempt).await,
+                Err(error) if error.retry_helps() && attempt < ATTEMPTS => tokio::time::sleep(PAUSE * attempt).await,
                 Err(error) => return Err(self.database.unwritten(error)),
                 Ok(rows) => return Ok((rows, attempt > 1)),
             }

@@ -14,7 +14,7 @@
 //! cannot be parsed is left out of lists; getting it or overwriting it is an error, and deleting
 //! it works.
 //!
-//! The connection is not encrypted: use a network that nobody else reads, or a tunnel.
+//! The connection is not encrypted: use a private network or a tunnel.
 
 mod conversation;
 mod conversation_log;

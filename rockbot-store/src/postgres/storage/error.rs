@@ -72,6 +72,13 @@ pub enum PostgresError {
     },
 }
 
+impl PostgresError {
+    /// Returns `true` if the same call may succeed when it is repeated a little later.
+    pub fn retry_helps(&self) -> bool {
+        StoreErrorKind::from(self) == StoreErrorKind::Unavailable
+    }
+}
+
 impl From<&PostgresError> for StoreErrorKind {
     fn from(error: &PostgresError) -> Self {
         match error {
@@ -92,10 +99,10 @@ impl From<&PostgresError> for StoreErrorKind {
 pub(in crate::postgres) struct QueryError(pub(super) PostgresError);
 
 impl QueryError {
-    /// Returns `true` if nobody knows whether the statement took effect, such as when its
-    /// connection broke.
-    pub(in crate::postgres) fn is_passing(&self) -> bool {
-        StoreErrorKind::from(&self.0) == StoreErrorKind::Unavailable
+    /// Returns `true` if the statement may succeed when it is sent again. It may have taken effect
+    /// before, such as when its connection broke.
+    pub(in crate::postgres) fn retry_helps(&self) -> bool {
+        self.0.retry_helps()
     }
 }
 

@@ -53,7 +53,7 @@ fn json(text: String) -> RunBody {
     RawValue::from_string(text).unwrap().into()
 }
 
-/// What happened in one sequence: which steps were accepted, and the fences of the writes among them.
+/// The steps of one sequence that were accepted, and the fences of the writes among them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Played {
     accepted: Vec<bool>,

@@ -91,6 +91,8 @@ mod pending_tools;
 mod pipeline;
 #[cfg(feature = "wisps")]
 mod pipelines;
+#[cfg(all(feature = "memory", feature = "postgres"))]
+mod postgres;
 mod prelude;
 mod profile;
 #[cfg(feature = "pulsar")]

@@ -128,7 +128,7 @@ pub enum Stage {
     Skills,
     /// Connections to other servers.
     Bridges,
-    /// Stores of the agent's memory.
+    /// Stores of the agent's memory. They also declare first, so that other subsystems find them.
     Memory,
     /// Evaluation of sessions that have ended.
     Evaluation,

@@ -17,6 +17,6 @@ pub type FileFeedbackStore = FileTimeline<FeedbackEntry>;
 impl StoredEntry for FeedbackEntry {
     const WHAT: &'static str = "feedback";
 
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     const TABLE: &'static str = "feedback";
 }

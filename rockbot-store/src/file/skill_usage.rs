@@ -15,6 +15,6 @@ pub type FileSkillUsageStore = FileTimeline<SkillUsage>;
 impl StoredEntry for SkillUsage {
     const WHAT: &'static str = "the use of a skill";
 
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     const TABLE: &'static str = "skill_usage";
 }

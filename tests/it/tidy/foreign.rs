@@ -4,7 +4,9 @@
 use super::source::{LIBRARIES, root};
 
 /// Crates whose types change with each of their 0.x releases.
-const UNSTABLE: [&str; 8] = [
+const UNSTABLE: [&str; 10] = [
+    "deadpool_postgres",
+    "tokio_postgres",
     "rusqlite",
     "reqwest",
     "tower",

@@ -12,7 +12,7 @@ use rockbot_core::messaging::Bus;
 use rockbot_core::recall::ContextSource;
 use rockbot_core::service::ServiceSources;
 use rockbot_core::store::{ConversationLog, ConversationMemory, MediaStore, RulesStore, WorkingMemory};
-use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts};
+use rockbot_core::subsystem::{Declarations, MergedDeclarations, PartCost, Parts, Stage};
 use rockbot_core::tool::{
     CallTranslator, InMemoryToolRegistry, OutsideTools, Owner, PendingTools, Tool, ToolGuides, ToolRegistry,
 };
@@ -144,7 +144,7 @@ impl AgentHostBuilder {
         let prompt = note(self.prompt(identity), problems);
         let rules = declared.parts.get::<dyn RulesStore>();
         let briefing = note(ResolvedBriefing::new(self.briefing.clone(), rules), problems);
-        let journal = note(self.open_journal(identity), problems);
+        let journal = note(self.open_journal(identity, &declared.parts), problems);
         let memory = match declared.parts.get::<dyn ConversationMemory>() {
             Some(memory) => Some(memory),
             None => note(self.open_conversations(), problems),
@@ -268,7 +268,10 @@ impl AgentHostBuilder {
     /// as the error of a setting that all of them read, is one problem.
     fn declare_subsystems(&mut self, declarations: &mut Declarations) -> Vec<FailedDeclaration> {
         let mut failed: Vec<FailedDeclaration> = Vec::new();
-        for subsystem in &mut self.subsystems {
+        // Stores before what uses them: a subsystem that finds no store opens one of its own.
+        let mut subsystems: Vec<_> = self.subsystems.iter_mut().collect();
+        subsystems.sort_by_key(|subsystem| subsystem.stage() != Stage::Memory);
+        for subsystem in subsystems {
             let name = format!("`{}`", subsystem.name());
             declarations.begin(subsystem.name());
             let Err(cause) = subsystem.declare(declarations) else {

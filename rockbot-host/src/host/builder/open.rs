@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rockbot_core::AgentIdentity;
 use rockbot_core::store::{ConversationMemory, InMemoryConversationMemory, InMemoryMediaStore, MediaStore, StoreError};
+use rockbot_core::subsystem::Parts;
 use rockbot_core::turn::{InMemoryTurnJournal, JournalError, TurnJournal};
 use rockbot_store::file::{
     ConversationOptions, Durability, FileConversationMemory, FileMediaStore, FileTurnJournal, JournalOptions,
@@ -33,9 +34,15 @@ impl AgentHostBuilder {
         ))
     }
 
-    /// Opens the journal: the program's own, else on disk if there is a data folder.
-    pub(super) fn open_journal(&mut self, identity: &AgentIdentity) -> Result<Arc<dyn TurnJournal>, JournalError> {
-        if let Some(shared) = self.shared_journal.take() {
+    /// Opens the journal: the program's own, else that of a subsystem, which other agents may share,
+    /// else on disk if there is a data folder.
+    pub(super) fn open_journal(
+        &mut self,
+        identity: &AgentIdentity,
+        parts: &Parts,
+    ) -> Result<Arc<dyn TurnJournal>, JournalError> {
+        let provided = || parts.get::<dyn TurnJournal>().filter(|_| self.journal.is_none());
+        if let Some(shared) = self.shared_journal.take().or_else(provided) {
             return Ok(Arc::new(SharedTurnJournal::new(shared, &**identity.name())));
         }
         let clock = self.clock.clone();

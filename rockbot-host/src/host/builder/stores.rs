@@ -36,7 +36,7 @@ use crate::routing::RoutingLog;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Stores {
-    /// The journal of turns. Default: the folder `turns` of the data folder, or in memory.
+    /// The journal of turns. Default: that of a subsystem, else the folder `turns` of the data folder, or in memory.
     pub journal: Option<Arc<dyn TurnJournal>>,
     /// The journal of turns that other agents use, too. It takes precedence over `journal`. Default:
     /// none.

@@ -33,7 +33,7 @@ mod store;
 mod stored_document;
 
 pub(crate) use collection::Collection;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use document::{Document, Members};
 #[cfg(feature = "sqlite")]
 pub(crate) use filtered_search::search_filtered;

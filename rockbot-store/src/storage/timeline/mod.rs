@@ -36,8 +36,8 @@ pub trait StoredEntry: TimelineEntry + Serialize + DeserializeOwned {
     /// The noun for it in errors and logs, such as `feedback`.
     const WHAT: &'static str;
 
-    /// The name of its SQLite table.
-    #[cfg(feature = "sqlite")]
+    /// The name of its table in a database.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     const TABLE: &'static str;
 }
 

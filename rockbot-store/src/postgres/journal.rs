@@ -1,0 +1,388 @@
+//! The journal of turns in a database, with claims, leases and fencing there.
+//!
+//! Every change of a turn is one statement, and so one transaction: it checks the fence of the
+//! caller and writes, or does neither. Two statements about the same turn wait for each other at
+//! the row of the turn, and the later one sees what the earlier one wrote. Leases are measured by
+//! the clock of the database, so the clocks of the processes need not agree.
+//!
+//! A connection may break after the server committed and before the answer came. So every
+//! statement can be sent again: an acceptance and a claim carry a random token, an append carries
+//! its number, and an end its outcome.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rockbot_core::store::StoreError;
+use rockbot_core::turn::{
+    Acceptance, Claim, Fence, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery, RunRecord, RunState,
+    StoredRun, TurnJournal,
+};
+use rockbot_core::{Clock, IdSource, RandomIds, TurnId};
+use serde_json::value::RawValue;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::storage::row::{column, from_column, number, parse};
+use super::storage::{Database, QueryError, now, statements};
+
+/// Retention of the outcome of a finished turn in milliseconds, to answer redeliveries: a day.
+macro_rules! kept {
+    () => {
+        "86400000"
+    };
+}
+
+/// Number of times that a statement is sent whose connection broke.
+const ATTEMPTS: u32 = 3;
+
+/// Wait before a statement is sent again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Number of acceptances between two removals of old outcomes, the first one included. Each removes up to four times as many,
+/// so that the table cannot outgrow a day of turns.
+const PURGE_EVERY: u64 = 250;
+
+statements! {
+    ACCEPT = "INSERT INTO turn (id, agent, digest, header, request, token, owner, fence, lease, until)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, nextval('claim_number'), $8, ", now!("$9"), " + $8)
+        ON CONFLICT (id) DO UPDATE SET number = DEFAULT, agent = excluded.agent, digest = excluded.digest,
+            header = excluded.header, request = excluded.request, token = excluded.token, owner = excluded.owner,
+            fence = greatest(turn.fence + 1, excluded.fence), lease = excluded.lease, until = excluded.until,
+            cancel = false, appended = 0, outcome = NULL, finished_at = NULL
+        WHERE turn.outcome IS NOT NULL AND turn.finished_at <= ", now!("$9"), " - ", kept!(), "
+        RETURNING fence";
+    KNOWN = "SELECT digest, outcome, fence, token = $2 AND outcome IS NULL FROM turn WHERE id = $1";
+    APPEND = "WITH held AS (
+            UPDATE turn SET until = ", now!("$5"), " + lease, appended = $3 + 1
+            WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL AND appended = $3
+            RETURNING id, cancel
+        ), written AS (
+            INSERT INTO turn_record (turn, number, json) SELECT id, $3, $4 FROM held
+            ON CONFLICT (turn, number) DO UPDATE SET json = excluded.json
+        ) SELECT cancel FROM held";
+    RENEW = "UPDATE turn SET until = ", now!("$3"), " + lease
+        WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL RETURNING cancel";
+    HELD = "SELECT appended, cancel, (SELECT json FROM turn_record WHERE turn = id AND number = $3) FROM turn
+        WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL";
+    CANCEL = "UPDATE turn SET cancel = true WHERE id = $1 AND outcome IS NULL RETURNING id";
+    FINISH = "WITH ended AS (
+            UPDATE turn SET outcome = $3, finished_at = ", now!("$4"), ", owner = NULL, request = NULL
+            WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL RETURNING id
+        ), gone AS (
+            DELETE FROM turn_record USING ended WHERE turn_record.turn = ended.id
+        ) SELECT id FROM ended";
+    FINISHED = "SELECT id FROM turn WHERE id = $1 AND fence = $2 AND outcome = $3";
+    CLAIM = "UPDATE turn SET fence = greatest(fence + 1, nextval('claim_number')), token = $2, owner = $3, lease = $4,
+            until = ", now!("$5"), " + $4
+        WHERE id = $1 AND outcome IS NULL AND (owner IS NULL OR until <= ", now!("$5"), ") RETURNING fence, appended";
+    CLAIMED = "SELECT fence, appended FROM turn WHERE id = $1 AND token = $2 AND owner IS NOT NULL AND outcome IS NULL";
+    RELEASE = "UPDATE turn SET owner = NULL WHERE id = $1 AND fence = $2";
+    READ = "SELECT header, request, outcome, ARRAY(
+            SELECT json FROM turn_record WHERE turn = id AND turn_record.number < appended ORDER BY turn_record.number
+        ) FROM turn WHERE id = $1";
+    UNFINISHED = "SELECT id FROM turn WHERE outcome IS NULL AND ($1::text IS NULL OR agent = $1) ORDER BY number";
+    PURGE = "WITH old AS (
+            DELETE FROM turn WHERE id IN (
+                SELECT id FROM turn WHERE outcome IS NOT NULL AND finished_at <= ", now!("$1"), " - ", kept!(), "
+                ORDER BY finished_at LIMIT 1000
+            ) RETURNING id
+        ) DELETE FROM turn_record USING old WHERE turn_record.turn = old.id";
+}
+
+/// The [`TurnJournal`] of a [`Postgres`](super::Postgres): processes on several machines share it.
+///
+/// All records are as durable as the server's `synchronous_commit` says, by default synced to its
+/// disk. A finished turn keeps its identity and its outcome for 24 hours.
+#[derive(Debug)]
+pub struct PostgresTurnJournal {
+    database: Arc<Database>,
+    /// The clock of tests; the database's own without it.
+    clock: Option<Arc<dyn Clock>>,
+    /// The number of appends of each turn that this process holds.
+    held: Mutex<HashMap<TurnId, Held>>,
+    accepted: AtomicU64,
+}
+
+/// A turn that this process holds.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    fence: Fence,
+    appended: i64,
+}
+
+impl PostgresTurnJournal {
+    pub(super) fn new(database: Arc<Database>, clock: Option<Arc<dyn Clock>>) -> Self {
+        Self {
+            database,
+            clock,
+            held: Mutex::default(),
+            accepted: AtomicU64::new(0),
+        }
+    }
+
+    fn now(&self) -> Option<i64> {
+        self.clock.as_ref().map(|clock| number(clock.now().as_millis()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TurnId, Held>> {
+        // No code that can panic runs under the lock, so a poisoned lock still guards consistent data.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a claim that this process got.
+    fn hold(&self, run: &TurnId, fence: i64, appended: i64) -> Claim {
+        let fence = Fence(u64::try_from(fence).unwrap_or_default());
+        self.lock().insert(run.clone(), Held { fence, appended });
+        Claim::new(run.clone(), fence)
+    }
+
+    fn forget(&self, claim: &Claim) {
+        let mut held = self.lock();
+        if held.get(claim.run()).is_some_and(|held| held.fence == claim.fence()) {
+            held.remove(claim.run());
+        }
+    }
+
+    fn fenced(&self, claim: &Claim) -> JournalError {
+        self.forget(claim);
+        JournalError::Fenced(claim.run().clone())
+    }
+
+    /// Runs a statement that can be sent again, and does so when its connection broke. Returns its
+    /// rows, and whether an earlier attempt may have taken effect.
+    async fn run(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<(Vec<Row>, bool), StoreError> {
+        for attempt in 1.. {
+            match self.database.query(sql, values).await {
+                Err(error) if error.retry_helps() && attempt < ATTEMPTS => tokio::time::sleep(PAUSE * attempt).await,
+                Err(error) => return Err(self.database.unwritten(error)),
+                Ok(rows) => return Ok((rows, attempt > 1)),
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// Appends one row of records as number `at`. Returns `None` if the turn is not held at that
+    /// number.
+    async fn write(&self, claim: &Claim, json: &str, at: i64) -> Result<Option<HolderRequests>, StoreError> {
+        let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
+        let (rows, _) = self.run(APPEND, &[&run, &fence, &at, &json, &now]).await?;
+        Ok(rows.first().map(requests))
+    }
+
+    /// Returns the number of appends of a held turn; with them the row of number `at`, if there is
+    /// one.
+    async fn held(&self, claim: &Claim, at: i64) -> Result<(i64, HolderRequests, Option<String>), JournalError> {
+        let (run, fence) = (column(claim.run().as_str()), number(claim.fence().0));
+        let (rows, _) = self.run(HELD, &[&run, &fence, &at]).await?;
+        let row = rows.first().ok_or_else(|| self.fenced(claim))?;
+        Ok((
+            row.get(0),
+            HolderRequests::default().with_cancel(row.get(1)),
+            row.get(2),
+        ))
+    }
+
+    async fn renew(&self, claim: &Claim) -> Result<HolderRequests, JournalError> {
+        let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
+        let (rows, _) = self.run(RENEW, &[&run, &fence, &now]).await?;
+        rows.first().map(requests).ok_or_else(|| self.fenced(claim))
+    }
+
+    fn unreadable(&self, error: QueryError) -> JournalError {
+        self.database.unreadable(error).into()
+    }
+
+    fn unwritable(&self, error: serde_json::Error) -> JournalError {
+        self.database.unwritten(error.into()).into()
+    }
+
+    /// Removes outcomes that are too old, once in a while. A failure is left to the next time.
+    async fn purge(&self) {
+        if self
+            .accepted
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(PURGE_EVERY)
+            && let Err(error) = self.database.write(PURGE, &[&self.now()]).await
+        {
+            tracing::warn!(%error, "old outcomes of turns could not be removed and stay until the next time");
+        }
+    }
+}
+
+#[async_trait]
+impl TurnJournal for PostgresTurnJournal {
+    async fn accept(&self, accepted: &RunAccepted, owner: &str, lease: Duration) -> Result<Acceptance, JournalError> {
+        self.purge().await;
+        let run = column(accepted.run.as_str());
+        let (agent, digest) = (accepted.key.agent.as_deref().map(column), accepted.digest.to_string());
+        let (header, request) = split(accepted).map_err(|error| self.unwritable(error))?;
+        let (token, lease, now) = (RandomIds.next_id(), number(lease.as_millis()), self.now());
+        loop {
+            let values: [&(dyn ToSql + Sync); 9] = [
+                &run,
+                &agent,
+                &digest,
+                &header,
+                &request,
+                &token,
+                &column(owner),
+                &lease,
+                &now,
+            ];
+            let (rows, _) = self.run(ACCEPT, &values).await?;
+            if let Some(row) = rows.first() {
+                return Ok(Acceptance::New(self.hold(&accepted.run, row.get(0), 0)));
+            }
+            let (rows, _) = self.run(KNOWN, &[&run, &token]).await?;
+            // Another process may have removed the old outcome between the two statements.
+            let Some(known) = rows.first() else { continue };
+            if known.get::<_, &str>(0) != digest {
+                let (session, message) = (accepted.key.session.clone(), accepted.key.message.clone());
+                return Err(JournalError::Conflict { session, message });
+            }
+            // An earlier attempt of this very call was committed, and its answer was lost.
+            if known.get(3) {
+                return Ok(Acceptance::New(self.hold(&accepted.run, known.get(2), 0)));
+            }
+            return Ok(Acceptance::Known(
+                state(&run, known.get(1)).map_err(|error| self.unreadable(error))?,
+            ));
+        }
+    }
+
+    async fn append(&self, claim: &Claim, records: &[RunRecord]) -> Result<HolderRequests, JournalError> {
+        if records.is_empty() {
+            return self.renew(claim).await;
+        }
+        let json = serde_json::to_string(records).map_err(|error| self.unwritable(error))?;
+        let known = self.lock().get(claim.run()).copied();
+        let known = known.filter(|held| held.fence == claim.fence());
+        let mut at = match known {
+            Some(held) => held.appended,
+            None => self.held(claim, -1).await?.0,
+        };
+        loop {
+            let mut done = self.write(claim, &json, at).await?;
+            if done.is_none() {
+                let (appended, requests, same) = self.held(claim, at).await?;
+                // An earlier attempt was committed, and its answer was lost.
+                done = (appended == at + 1 && same.as_deref() == Some(&*json)).then_some(requests);
+                at = if done.is_some() { at } else { appended };
+            }
+            if let Some(requests) = done {
+                let (run, fence) = (claim.run().clone(), claim.fence());
+                self.lock().insert(
+                    run,
+                    Held {
+                        fence,
+                        appended: at + 1,
+                    },
+                );
+                return Ok(requests);
+            }
+        }
+    }
+
+    async fn request_cancel(&self, run: &TurnId) -> Result<bool, JournalError> {
+        let (rows, _) = self.run(CANCEL, &[&column(run.as_str())]).await?;
+        Ok(!rows.is_empty())
+    }
+
+    async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
+        let json = outcome.to_json().map_err(|error| self.unwritable(error))?;
+        let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
+        let (mut rows, _) = self.run(FINISH, &[&run, &fence, &json.get(), &now]).await?;
+        if rows.is_empty() {
+            (rows, _) = self.run(FINISHED, &[&run, &fence, &json.get()]).await?;
+        }
+        if rows.is_empty() {
+            return Err(self.fenced(claim));
+        }
+        self.forget(claim);
+        Ok(())
+    }
+
+    async fn claim(&self, run: &TurnId, owner: &str, lease: Duration) -> Result<Option<Claim>, JournalError> {
+        let (id, token, lease, now) = (
+            column(run.as_str()),
+            RandomIds.next_id(),
+            number(lease.as_millis()),
+            self.now(),
+        );
+        let (mut rows, was_repeated) = self.run(CLAIM, &[&id, &token, &column(owner), &lease, &now]).await?;
+        if rows.is_empty() && was_repeated {
+            (rows, _) = self.run(CLAIMED, &[&id, &token]).await?;
+        }
+        Ok(rows.first().map(|row| self.hold(run, row.get(0), row.get(1))))
+    }
+
+    async fn release(&self, claim: Claim) {
+        self.forget(&claim);
+        let released = self
+            .run(RELEASE, &[&column(claim.run().as_str()), &number(claim.fence().0)])
+            .await;
+        if let Err(error) = released {
+            tracing::warn!(turn = %claim.run(), %error, "a turn could not be released; others can claim it when its lease ends");
+        }
+    }
+
+    async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError> {
+        let (rows, _) = self.run(READ, &[&column(run.as_str())]).await?;
+        let stored = rows.first().map(|row| stored(run.as_str(), row)).transpose();
+        stored.map_err(|error| self.unreadable(error))
+    }
+
+    async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
+        let (rows, _) = self.run(UNFINISHED, &[&query.agent.as_deref().map(column)]).await?;
+        Ok(rows.iter().map(|row| TurnId::from(from_column(row.get(0)))).collect())
+    }
+}
+
+fn requests(row: &Row) -> HolderRequests {
+    HolderRequests::default().with_cancel(row.get(0))
+}
+
+/// Separates the identity of a turn, which is kept, from its request, which its end removes.
+fn split(accepted: &RunAccepted) -> Result<(String, String), serde_json::Error> {
+    let mut header = accepted.clone();
+    header.body = RawValue::NULL.to_owned().into();
+    let request = accepted.body.to_json()?;
+    Ok((serde_json::to_string(&header)?, request.get().to_owned()))
+}
+
+/// Returns the state that an outcome means.
+fn state(run: &str, outcome: Option<&str>) -> Result<RunState, QueryError> {
+    Ok(match outcome {
+        Some(outcome) => RunState::Finished(body(run, outcome)?),
+        None => RunState::Unfinished,
+    })
+}
+
+fn stored(run: &str, row: &Row) -> Result<StoredRun, QueryError> {
+    let mut accepted: RunAccepted = parse("turn", run, row.get(0))?;
+    if let Some(request) = row.get::<_, Option<&str>>(1) {
+        accepted.body = body(run, request)?;
+    }
+    let mut records: Vec<RunRecord> = Vec::new();
+    for json in row.get::<_, Vec<&str>>(3) {
+        records.extend(parse::<Vec<RunRecord>>("record of turn", run, json)?);
+    }
+    Ok(StoredRun::new(accepted, records, state(run, row.get(2))?))
+}
+
+fn body(run: &str, json: &str) -> Result<RunBody, QueryError> {
+    Ok(parse::<Box<RawValue>>("turn", run, json)?.into())
+}
+
+#[cfg(test)]
+impl PostgresTurnJournal {
+    /// Makes the journal believe that the answer to its last append never came.
+    pub(super) fn lose_the_last_answer(&self, claim: &Claim) {
+        if let Some(held) = self.lock().get_mut(claim.run()) {
+            held.appended -= 1;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! All stores in one PostgreSQL database: [`Postgres`]. Behind the feature `postgres`.
+//!
+//! **Many processes**, on one machine or several, can use the database at the same time. Turns
+//! belong to one process at a time, by [claims](PostgresTurnJournal) with leases and fencing.
+//!
+//! **Writes** resolve when the server has committed them. A statement that waits for longer than
+//! half a minute, or for a free connection for longer than 10 seconds, fails with a passing error.
+//!
+//! **The schema**, `rockbot` unless the [options](PostgresOptions) name another one, is made and
+//! migrated by [`Postgres::connect`], under an advisory lock. A schema of a newer version is
+//! refused.
+//!
+//! **Rows** belong to a principal and hold JSON, with the same members as in files. A row that
+//! cannot be parsed is left out of lists; getting it or overwriting it is an error, and deleting
+//! it works.
+//!
+//! The connection is not encrypted: use a private network or a tunnel.
+
+mod conversation;
+mod conversation_log;
+mod journal;
+mod options;
+mod rules;
+mod skills;
+mod storage;
+mod stores;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod working;
+
+pub use conversation::PostgresConversationMemory;
+pub use conversation_log::PostgresConversationLog;
+pub use journal::PostgresTurnJournal;
+pub use options::PostgresOptions;
+pub use rules::PostgresRulesStore;
+pub use skills::PostgresSkillStore;
+pub use storage::PostgresError;
+pub use stores::Postgres;
+pub use timeline::{PostgresFeedbackStore, PostgresSkillUsageStore, PostgresTimeline};
+pub use working::PostgresWorkingMemory;

@@ -1,0 +1,105 @@
+//! The tables, their version, and the migrations.
+//!
+//! Processes that start at the same time apply the migrations one after the other, under an
+//! advisory lock that serves nothing else.
+
+use tokio_postgres::{Client, Transaction};
+
+use super::error::{PostgresError, QueryError};
+
+/// The migration to each version of the schema from the version before it.
+const VERSIONS: [&str; 1] = [TABLES];
+
+/// The newest version.
+const VERSION: i32 = VERSIONS.len() as i32;
+
+/// The advisory lock of migrations: `rkbt` as a number.
+const LOCK: i64 = 0x726b_6274;
+
+/// Texts of JSON are `text` and not `jsonb`: members keep their order, and what was written comes
+/// back. Rows of logs are never changed, only deleted.
+///
+/// `turn.fence` comes from a sequence, so that the claim of a turn that was forgotten is never the
+/// claim of a turn that was accepted anew. Updates of `appended`, `until` and `cancel` touch no
+/// index, and a page keeps room for them.
+const TABLES: &str = "
+CREATE SEQUENCE claim_number;
+CREATE TABLE turn (id text PRIMARY KEY, number bigint GENERATED ALWAYS AS IDENTITY, agent text, digest text NOT NULL,
+    header text NOT NULL, request text, token text NOT NULL, fence bigint NOT NULL, owner text, lease bigint NOT NULL,
+    until bigint NOT NULL, cancel boolean NOT NULL DEFAULT false, appended bigint NOT NULL DEFAULT 0, outcome text,
+    finished_at bigint) WITH (fillfactor = 70);
+CREATE INDEX turn_unfinished ON turn (number) WHERE outcome IS NULL;
+CREATE INDEX turn_finished ON turn (finished_at) WHERE outcome IS NOT NULL;
+CREATE TABLE turn_record (turn text NOT NULL, number bigint NOT NULL, json text NOT NULL, PRIMARY KEY (turn, number));
+
+CREATE TABLE session (principal text NOT NULL, session text NOT NULL, PRIMARY KEY (principal, session));
+CREATE TABLE conversation (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, principal text NOT NULL,
+    session text NOT NULL, turn text NOT NULL, json text NOT NULL);
+CREATE INDEX conversation_session ON conversation (principal, session, number);
+
+CREATE TABLE rule (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, principal text NOT NULL,
+    folded text NOT NULL, text text NOT NULL, UNIQUE (principal, folded));
+CREATE TABLE time_zone (principal text PRIMARY KEY, name text NOT NULL);
+
+CREATE TABLE working (principal text NOT NULL, key text COLLATE \"C\" NOT NULL, namespace text NOT NULL,
+    bytes bigint NOT NULL, expires_at bigint NOT NULL, json text NOT NULL, PRIMARY KEY (principal, key));
+CREATE INDEX working_namespace ON working (principal, namespace);
+CREATE INDEX working_expiry ON working (expires_at);
+CREATE TABLE working_namespace_lock (principal text NOT NULL, namespace text NOT NULL,
+    PRIMARY KEY (principal, namespace));
+
+CREATE TABLE skill (principal text NOT NULL, id text COLLATE \"C\" NOT NULL, json text NOT NULL,
+    PRIMARY KEY (principal, id));
+
+CREATE TABLE skill_usage (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, principal text NOT NULL,
+    at bigint NOT NULL, json text NOT NULL);
+CREATE INDEX skill_usage_at ON skill_usage (principal, at);
+CREATE TABLE feedback (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, principal text NOT NULL,
+    at bigint NOT NULL, json text NOT NULL);
+CREATE INDEX feedback_at ON feedback (principal, at);
+
+CREATE TABLE log (principal text NOT NULL, position bigint NOT NULL, json text NOT NULL,
+    PRIMARY KEY (principal, position));
+CREATE TABLE log_end (principal text PRIMARY KEY, position bigint NOT NULL, bytes bigint NOT NULL);
+CREATE TABLE log_reader (principal text NOT NULL, reader text NOT NULL, position bigint NOT NULL,
+    PRIMARY KEY (principal, reader));
+";
+
+/// Creates the schema and its tables where they are missing, and applies missing migrations.
+///
+/// A schema of a newer version is refused unchanged.
+pub(super) async fn prepare(client: &mut Client, schema: &str) -> Result<(), QueryError> {
+    let change = client.transaction().await?;
+    change.query("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    let found = version(&change, schema).await?;
+    if found > VERSION {
+        let (schema, known) = (schema.to_owned(), VERSION);
+        return Err(PostgresError::Newer { schema, found, known }.into());
+    }
+    // One transaction: a crash during a migration leaves the old version.
+    for step in VERSIONS.iter().skip(usize::try_from(found).unwrap_or_default()) {
+        change.batch_execute(step).await?;
+    }
+    if found < VERSION {
+        change
+            .execute("INSERT INTO schema_version (version) VALUES ($1)", &[&VERSION])
+            .await?;
+    }
+    change.commit().await?;
+    Ok(())
+}
+
+/// Returns the version of the schema, 0 for a new one. A role that may not create schemas can use
+/// one that was made for it.
+async fn version(change: &Transaction<'_>, schema: &str) -> Result<i32, QueryError> {
+    let sql = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+    if change.query_opt(sql, &[&schema]).await?.is_none() {
+        change.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
+    }
+    let sql = "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY)";
+    change.batch_execute(sql).await?;
+    let row = change
+        .query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[])
+        .await?;
+    Ok(row.get(0))
+}

@@ -1,0 +1,90 @@
+//! What `Postgres::connect` refuses, and what it says.
+
+use rockbot_core::store::{StoreError, StoreErrorKind};
+
+use super::{TestServer, with_server};
+use crate::postgres::{Postgres, PostgresError, PostgresOptions};
+
+async fn refused(url: &str, options: PostgresOptions) -> StoreError {
+    Postgres::connect_with(url, options).await.unwrap_err()
+}
+
+fn reason(error: &StoreError) -> PostgresError {
+    error.cause().and_then(|cause| cause.downcast_ref()).cloned().unwrap()
+}
+
+async fn version(server: &TestServer, schema: &str, version: i32) {
+    let sql = format!("INSERT INTO {schema}.schema_version VALUES ({version})");
+    server.sql(&sql).await;
+}
+
+#[tokio::test]
+async fn no_error_has_the_password() {
+    for url in [
+        "postgres://me:pass:word@127.0.0.1:1/test",
+        "postgres://me:pass@word@127.0.0.1:1/test",
+        "postgres://me:password@127.0.0.1:1/test",
+        "postgres://me:password@127.0.0.1:port/test",
+        "mysql://me:password@127.0.0.1/test",
+    ] {
+        let error = refused(url, PostgresOptions::default()).await;
+        assert!(!format!("{error} {error:?}").contains("word@"), "{url}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_a_passing_error_that_names_it() {
+    let error = refused("postgres://me:password@127.0.0.1:1/test", PostgresOptions::default()).await;
+    assert!(error.retry_helps(), "{error:?}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("the database `test` at 127.0.0.1:1 cannot be opened: "),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_schema_has_a_plain_name() {
+    for name in [
+        "",
+        "a b",
+        "a\"; DROP SCHEMA public",
+        "1a",
+        "pg_temp",
+        "Ab",
+        &"a".repeat(64),
+    ] {
+        let options = PostgresOptions::default().with_schema(name);
+        let error = refused("postgres://127.0.0.1:1/test", options).await;
+        assert!(matches!(reason(&error), PostgresError::SchemaName(refused) if refused == name));
+        assert_eq!(error.kind(), StoreErrorKind::Invalid);
+    }
+}
+
+#[tokio::test]
+async fn a_schema_of_a_newer_version_is_refused_by_name() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let options = PostgresOptions::default().with_schema(&*schema);
+        server.open(&schema, options.clone()).await;
+        server.open(&schema, options.clone()).await;
+        version(server, &schema, 99).await;
+        let error = refused(&server.url, options).await;
+        assert!(
+            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 1 } if named == schema),
+            "{error:?}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_make_one_schema() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let open = async || server.open(&schema, PostgresOptions::default()).await;
+        tokio::join!(open(), open(), open(), open());
+    })
+    .await;
+}

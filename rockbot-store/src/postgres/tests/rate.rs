@@ -1,0 +1,97 @@
+//! The rate of appends, against a hand-written insert with the same durability.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use rockbot_core::turn::{Acceptance, Claim, RunAccepted, RunBody, RunKey, RunRecord, TurnJournal};
+use rockbot_core::{Digest, Timestamp};
+use tokio_postgres::NoTls;
+
+use super::{TestServer, with_server};
+use crate::postgres::{PostgresOptions, PostgresTurnJournal};
+
+/// Appends of each writer in one round, and rounds.
+const APPENDS: usize = 300;
+const ROUNDS: usize = 5;
+
+fn record() -> RunRecord {
+    RunRecord::new(Timestamp::default(), RunBody::new(Arc::new("x".repeat(600))))
+}
+
+async fn accept(journal: &PostgresTurnJournal, name: &str) -> Claim {
+    let key = RunKey::new("local".into(), "session", name);
+    let run = RunAccepted::new(
+        name,
+        key,
+        Digest::of([name]),
+        Timestamp::default(),
+        RunBody::new(Arc::new(1)),
+    );
+    match journal.accept(&run, "owner", Duration::from_secs(60)).await.unwrap() {
+        Acceptance::New(claim) => claim,
+        known => panic!("the turn is new, got {known:?}"),
+    }
+}
+
+/// Returns the seconds that `writers` connections take for their inserts.
+async fn inserts(server: &TestServer, schema: &str, writers: usize) -> f64 {
+    let connect = async |_| {
+        let (client, connection) = tokio_postgres::connect(&server.url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let sql = format!("INSERT INTO {schema}.floor (turn, json) VALUES ($1, $2)");
+        let insert = client.prepare(&sql).await.unwrap();
+        (client, insert)
+    };
+    let clients = join_all((0..writers).map(connect)).await;
+    let begun = Instant::now();
+    let write = async |(client, insert): &(tokio_postgres::Client, tokio_postgres::Statement)| {
+        for _ in 0..APPENDS {
+            let json = serde_json::to_string(&[record()]).unwrap();
+            client.execute(insert, &[&"turn", &json]).await.unwrap();
+        }
+    };
+    join_all(clients.iter().map(write)).await;
+    begun.elapsed().as_secs_f64()
+}
+
+/// Returns the seconds that `writers` turns take for their appends.
+async fn appends(journal: &PostgresTurnJournal, round: usize, writers: usize) -> f64 {
+    let accept = async |writer: usize| accept(journal, &format!("{round} {writers} {writer}")).await;
+    let claims = join_all((0..writers).map(accept)).await;
+    let begun = Instant::now();
+    let write = async |claim: &Claim| {
+        for _ in 0..APPENDS {
+            journal.append(claim, &[record()]).await.unwrap();
+        }
+    };
+    join_all(claims.iter().map(write)).await;
+    begun.elapsed().as_secs_f64()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "measures"]
+#[expect(clippy::print_stdout, reason = "prints figures")]
+async fn appends_a_second() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let journal = server.open(&schema, PostgresOptions::default()).await.journal;
+        server.sql(&format!("CREATE TABLE {schema}.floor (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, turn text, json text)")).await;
+        for writers in [1, 4] {
+            let (mut floor, mut ours) = (0.0, 0.0);
+            for round in 0..=ROUNDS {
+                let took = (inserts(server, &schema, writers).await, appends(&journal, round, writers).await);
+                // The first round fills caches.
+                if round > 0 {
+                    (floor, ours) = (floor + took.0, ours + took.1);
+                }
+            }
+            let rate = |seconds: f64| (writers * ROUNDS * APPENDS) as f64 / seconds;
+            println!(
+                "{writers} writers: {:.0} appends a second, {:.0} inserts: {:.2} of the rate",
+                rate(ours), rate(floor), floor / ours
+            );
+        }
+    })
+    .await;
+}

@@ -95,7 +95,7 @@ impl<'a> Call<'a> {
 }
 
 /// The origins of the values that decide about a call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Examination {
     /// The values with their origins, the doubtful values first.

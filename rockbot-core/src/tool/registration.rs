@@ -159,10 +159,11 @@ impl ToolHints {
         self
     }
 
-    /// Sets the role of the argument `name`. Default: schema and name tell.
+    /// Sets the roles of arguments, by the name of the argument. Empty by default: schema and names
+    /// tell.
     #[must_use]
-    pub fn with_argument_role(mut self, name: impl Into<String>, role: ArgumentRole) -> Self {
-        self.argument_roles.push((name.into(), role));
+    pub fn with_argument_roles(mut self, roles: Vec<(String, ArgumentRole)>) -> Self {
+        self.argument_roles = roles;
         self
     }
 

@@ -7,13 +7,12 @@ use rockbot_core::CallId;
 use rockbot_core::chat::{ChatMessage, ContextReason, Role, ToolCall};
 use rockbot_core::content::{ContentPart, Provenance};
 use rockbot_core::store::EndorsedValue;
-use rockbot_core::tool::ToolInvokeRequest;
+use rockbot_core::tool::{ToolInvokeRequest, ToolRegistration};
 use rockbot_core::trust::Trust;
 use rockbot_core::turn::ValueOrigin;
 use rockbot_provenance::{Author, Call, Evidence, Source, examine};
 use serde_json::Value;
 
-use super::GuardedTool;
 use crate::turn::Turn;
 
 /// All that the model of a call has read: the extension of a call's context by which the guard
@@ -32,12 +31,6 @@ pub(crate) struct ReadMessages {
 }
 
 impl ReadMessages {
-    /// Returns `true` if the model has read text of others that may want a call. Descriptions of tools
-    /// do not count: the operator chose their servers.
-    pub(super) fn has_outside(&self) -> bool {
-        self.has_outside
-    }
-
     /// Collects what the model of the turn has read.
     pub(crate) fn of(turn: &Turn) -> Self {
         let messages = turn.messages();
@@ -50,18 +43,23 @@ impl ReadMessages {
         }
     }
 
+    /// Returns `true` if the model has read text of others that may want a call. Descriptions of tools
+    /// do not count: the operator chose their servers.
+    pub(super) fn has_outside(&self) -> bool {
+        self.has_outside
+    }
+
     /// Returns the origins of the values that decide about the call; `None` if the user's words
     /// endorse it.
     pub(super) fn doubts(
         &self,
-        tool: &GuardedTool,
+        registration: &ToolRegistration,
         request: &ToolInvokeRequest,
         only_sends: bool,
     ) -> Option<Vec<ValueOrigin>> {
         // Arguments that do not parse fail the call.
         let arguments: Value = serde_json::from_str(&request.arguments).ok()?;
         let sources = self.sources();
-        let registration = tool.entry.registration();
         let made = self.made(request);
         let made: Vec<&Value> = made.iter().collect();
         let endorsed = self.endorsed.iter().filter(|value| value.tool == request.tool_name);

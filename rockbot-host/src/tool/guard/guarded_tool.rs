@@ -110,7 +110,7 @@ impl GuardedTool {
         }
         let found = || {
             let read = cx.extension::<ReadMessages>()?;
-            Some(read.doubts(self, request, need == Need::Sends))
+            Some(read.doubts(self.entry.registration(), request, need == Need::Sends))
         };
         match need {
             Need::Declared if cx.trust() == Trust::Untrusted => Some(Vec::new()),

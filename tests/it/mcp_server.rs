@@ -61,7 +61,7 @@ async fn a_call_from_outside_passes_layers_checks_and_approvals() {
     let unapproved = called(&host, "send", &json!({"n": 1})).await;
     assert_eq!(unapproved, "there is no tool `send`");
     let unendorsed = called(&host, "rule", &json!({"n": 1})).await;
-    assert!(unendorsed.contains("only the user can approve that"), "{unendorsed}");
+    assert!(unendorsed.contains("only the user can approve it"), "{unendorsed}");
     assert_eq!(*seen.lock().unwrap(), ["echo", "echo", "rule"]);
 }
 

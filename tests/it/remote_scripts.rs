@@ -174,7 +174,7 @@ async fn scripts_need_an_endorsement_unless_the_manager_declares_walls() {
     open.no_network = false;
     for declared in [Some(open), Some(Guarantees::NONE)] {
         let refused = second_script(declared).await;
-        assert!(refused.contains("only the user can approve that"), "{refused}");
+        assert!(refused.contains("only the user can approve it"), "{refused}");
     }
 }
 

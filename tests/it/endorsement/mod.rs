@@ -18,6 +18,8 @@ use rockbot_core::tool::{
     Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
 };
 use rockbot_core::turn::{ApprovalRequest, TurnProgress, TurnStatus};
+use rockbot_host::tool::ToolLimits;
+use rockbot_host::{AgentHostBuilder, TurnPolicies};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -100,7 +102,7 @@ impl World {
             model.calls(tool.as_str(), arguments.clone())
         });
         let tools = self.tools.iter().map(|tool| tool.build(&ran, injection));
-        let host = tools.fold(host_of(&script.says("done")), |host, tool| host.tool(tool));
+        let host = tools.fold(guarding(&script.says("done")), |host, tool| host.tool(tool));
         let host = host.build().unwrap();
         let agent = host.agent();
         let mut stream = agent.ask("s", &*task.prompt).stream();
@@ -162,6 +164,12 @@ impl Task {
             .iter()
             .any(|(tool, given)| ask.tool == tool.as_str() && *given == arguments)
     }
+}
+
+/// A host that guards every call with an effect.
+fn guarding(model: &ScriptedModel) -> AgentHostBuilder {
+    let limits = ToolLimits::default().with_guards_effects(true);
+    host_of(model).policies(TurnPolicies::new().with_tool_limits(limits))
 }
 
 fn worlds() -> Vec<World> {

@@ -5,7 +5,8 @@ use rockbot_core::tool::{Effect, Tool, ToolRegistration, tool};
 use rockbot_core::turn::TurnStatus;
 use serde_json::{Value, json};
 
-use crate::support::{Anything, host_of};
+use super::guarding;
+use crate::support::Anything;
 
 /// Runs the call of a row in a turn whose model has read the outside text.
 async fn is_asked(user: &str, outside: &str, name: &str, arguments: Value) -> bool {
@@ -22,7 +23,7 @@ async fn is_asked(user: &str, outside: &str, name: &str, arguments: Value) -> bo
         .calls("get_webpage", json!({}))
         .calls(name, arguments)
         .says("done");
-    let host = host_of(&model)
+    let host = guarding(&model)
         .tool(page.description("Reads.").pure())
         .tool(act)
         .build()

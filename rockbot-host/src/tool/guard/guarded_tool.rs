@@ -101,10 +101,9 @@ impl GuardedTool {
     pub(super) async fn doubts(
         &self,
         request: &ToolInvokeRequest,
-        effect: Effect,
+        need: Need,
         cx: &CallContext,
     ) -> Option<Vec<ValueOrigin>> {
-        let need = self.need(effect)?;
         if cx.content_trust() > Trust::Untrusted || self.entry.registration().is_ordered(request, cx) {
             return None;
         }
@@ -128,14 +127,15 @@ impl GuardedTool {
     }
 
     /// Returns the reason why calls of a model that has read untrusted text may need an endorsement;
-    /// `None` if they never do.
-    pub(super) fn need(&self, effect: Effect) -> Option<Need> {
+    /// `None` if they never do. Tools that do not declare it need one where the host
+    /// `guards_effects`.
+    pub(super) fn need(&self, effect: Effect, guards_effects: bool) -> Option<Need> {
         let hints = &self.entry.registration().hints;
         if hints.needs_endorsement {
             return Some(Need::Declared);
         }
         // The calls of a turn below are checked by themselves.
-        let is_free = hints.internal || hints.runs_turn || hints.trusted_effect.is_some();
+        let is_free = !guards_effects || hints.internal || hints.runs_turn || hints.trusted_effect.is_some();
         if is_free {
             None
         } else if effect != Effect::Pure {

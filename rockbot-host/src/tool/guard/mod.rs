@@ -47,6 +47,7 @@ pub(super) struct Guard {
     tools: GuardedTools,
     max_result_bytes: usize,
     max_blocking: Duration,
+    guards_effects: bool,
     permits: Semaphore,
 }
 
@@ -56,6 +57,7 @@ impl Guard {
             tools: GuardedTools::new(registry, limits.time_limit, on_demand),
             max_result_bytes: limits.max_result_bytes,
             max_blocking: limits.max_blocking,
+            guards_effects: limits.guards_effects,
             permits: Semaphore::new(limits.max_concurrency.clamp(1, Semaphore::MAX_PERMITS)),
         }
     }
@@ -103,16 +105,28 @@ impl Guard {
         cx: &CallContext,
     ) -> Option<Vec<ValueOrigin>> {
         let tool = self.tools.resolve(&request.tool_name, cx)?;
-        let doubts = tool.doubts(request, effect, cx).await?;
+        let doubts = self.doubts_of(&tool, request, effect, cx).await?;
         // No person is asked about a call that cannot run: the guard fails it.
         tool.check_schema(request, effect).is_ok().then_some(doubts)
+    }
+
+    /// Returns the doubts of a call of a tool, whether its arguments fit or not.
+    async fn doubts_of(
+        &self,
+        tool: &GuardedTool,
+        request: &ToolInvokeRequest,
+        effect: Effect,
+        cx: &CallContext,
+    ) -> Option<Vec<ValueOrigin>> {
+        let need = tool.need(effect, self.guards_effects)?;
+        tool.doubts(request, need, cx).await
     }
 
     /// Reports whether a call with this effect may need an endorsement once its model has read
     /// untrusted text.
     pub(super) fn may_doubt(&self, name: &ToolName, effect: Effect, cx: &CallContext) -> bool {
         let tool = self.tools.resolve(name, cx);
-        tool.is_some_and(|tool| tool.need(effect).is_some())
+        tool.is_some_and(|tool| tool.need(effect, self.guards_effects).is_some())
     }
 
     /// Reports whether the call changes something outside although the message of its turn only
@@ -157,7 +171,7 @@ impl Guard {
             // The fault in the arguments is of more use to the model than the missing approval.
             Err(refused) if lacks_grant => Err(tool.check_schema(&request, effect).err().unwrap_or(refused)),
             Ok(()) if !is_granted && tool.is_unasked(effect, cx) => Err(unasked(request.tool_name.as_str())),
-            Ok(()) if !is_granted => match tool.doubts(&request, effect, cx).await {
+            Ok(()) if !is_granted => match self.doubts_of(&tool, &request, effect, cx).await {
                 Some(doubts) => {
                     let misfit = tool.check_schema(&request, effect).err();
                     Err(misfit.unwrap_or_else(|| unendorsed(request.tool_name.as_str(), &doubts, cx)))

@@ -3,8 +3,9 @@
 //! A short value is the user's own only where the words around it say what it is: it is quoted, a
 //! word of the argument or the tool stands beside it ("file 13"), or it is a name.
 
+use std::ops::Range;
+
 use crate::evidence::Known;
-use crate::words::Found;
 
 /// Maximum length of a short value in characters, if it has no digit.
 const MAX_LETTERS: usize = 3;
@@ -101,9 +102,9 @@ pub(crate) fn is_mentioned(id: &str, text: &str) -> bool {
 }
 
 /// Returns `true` if the words around the place say that the short `value` is meant there.
-pub(crate) fn is_meant(value: &str, known: &Known<'_>, found: Found, names: &[String]) -> bool {
-    let before = &known.folded[..found.start];
-    let after = &known.folded[found.end..];
+pub(crate) fn is_meant(value: &str, known: &Known<'_>, place: Range<usize>, names: &[String]) -> bool {
+    let before = &known.folded[..place.start];
+    let after = &known.folded[place.end..];
     let opens = before.chars().next_back();
     let closes = after.chars().next();
     let is_quoted = matches!(
@@ -125,7 +126,7 @@ pub(crate) fn is_meant(value: &str, known: &Known<'_>, found: Found, names: &[St
         return true;
     }
     // A name of three letters in the user's own writing, such as Bob.
-    let written = &known.raw[found.start..found.end];
+    let written = &known.raw[place];
     let is_name = value.chars().all(char::is_alphabetic)
         && value.chars().count() == MAX_LETTERS
         && written == value

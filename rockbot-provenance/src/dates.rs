@@ -161,7 +161,7 @@ fn tokens(text: &str) -> Vec<Span> {
     tokens
 }
 
-/// Returns the days that a date of digits may be: 5/6/2024 is one of two. `None` if it is no date.
+/// Returns the days that a date of digits may be: 5/6/2024 has two readings. `None` if it is no date.
 fn numeric(token: &str) -> Option<Vec<Date>> {
     if let Some(date) = token.get(..10).and_then(iso) {
         return Some(vec![date]);

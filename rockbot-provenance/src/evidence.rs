@@ -47,7 +47,7 @@ pub struct Evidence<'a> {
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) raw: Cow<'a, str>,
-    /// The text in lower case where it is ASCII, so that offsets are those of `raw`.
+    /// The text in lower case where it is ASCII, so that its offsets hold in `raw`.
     pub(crate) folded: String,
     pub(crate) dates: Vec<Date>,
     /// The places of dates and times, whose digits are no numbers.

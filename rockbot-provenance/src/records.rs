@@ -186,7 +186,7 @@ fn cells(line: &str, separator: char) -> Record {
 }
 
 /// Returns the records of a text with lines like `key: value`, as YAML has them: consecutive lines of
-/// one indentation. What is indented below a key with a value is that key's text.
+/// one indentation. Lines that are indented below a key with a value are the text of that key.
 fn lines(text: &str) -> Vec<Record> {
     let mut open: Vec<(usize, Record)> = Vec::new();
     let mut done = Vec::new();

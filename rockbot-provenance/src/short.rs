@@ -1,6 +1,6 @@
 //! Short values, such as the id `13`: they stand in many texts by chance.
 //!
-//! A short value is the user's own only where the words around it say what it is: it is quoted, a
+//! A short value is the user's own only where the words around it explain it: it is quoted, a
 //! word of the argument or the tool stands beside it ("file 13"), or it is a name.
 
 use std::ops::Range;

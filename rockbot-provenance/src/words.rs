@@ -16,7 +16,7 @@ pub(crate) struct Found {
 /// Finds a value of several words or one: the same characters, with upper and lower case and the
 /// kind of white space ignored.
 ///
-/// A short value counts only where the words around it say what it is: `names` are the words of the
+/// A short value counts only where the words around it explain it: `names` are the words of the
 /// argument and the tool.
 pub(crate) fn find(value: &str, known: &Known<'_>, names: &[String]) -> Option<Found> {
     let value = value.trim_start_matches("./").trim_matches(['/', '#', '@']).trim();

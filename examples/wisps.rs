@@ -98,7 +98,12 @@ async fn main() -> Result<(), BoxError> {
     let host = AgentHost::builder("clerk")
         .chat(Rehearsed)
         .data_dir("data/wisps")
-        .tool(tool("find_bill", find_bill).description("Finds a bill.").pure())
+        .tool(
+            tool("find_bill", find_bill)
+                .description("Finds a bill.")
+                .pure()
+                .own_output(),
+        )
         .tool(tool("pay", pay).description("Pays a bill."))
         .add(Wisps::new())
         .build()?;

@@ -24,9 +24,9 @@
 pub use rockbot_core::turn::{
     Announcement, Approval, ApprovalRequest, Budget, BudgetLimit, BusyPolicy, FinalAnswer, HistoryProcessor,
     InputGuardrail, InputVerdict, LiveTurnInfo, LoopDecision, LoopPoint, LoopPolicy, OriginKind, OutputValidator,
-    OutputVerdict, Recipient, ResultMode, TierSelector, TurnCall, TurnError, TurnFailure, TurnJournal, TurnObserver,
-    TurnOutcome, TurnParent, TurnProgress, TurnQuery, TurnRequest, TurnRunner, TurnStatus, TurnTask, TurnView,
-    UserInput, ValueOrigin, guardrail_fn, history_fn, policy_fn, validator_fn,
+    OutputVerdict, OutsideStatement, Recipient, ResultMode, TierSelector, TurnCall, TurnError, TurnFailure,
+    TurnJournal, TurnObserver, TurnOutcome, TurnParent, TurnProgress, TurnQuery, TurnRequest, TurnRunner, TurnStatus,
+    TurnTask, TurnView, UserInput, ValueOrigin, guardrail_fn, history_fn, policy_fn, validator_fn,
 };
 #[doc(inline)]
 pub use rockbot_host::turn::{

@@ -479,7 +479,12 @@ pub(crate) fn is_common(word: &str) -> bool {
     let is_verb = actions
         .iter()
         .any(|action| action.words.iter().any(|stem| is_form(word, stem)));
-    is_verb || COMMON.contains(&word) || BEFORE_NOUNS.contains(&word) || DENIALS.contains(&word)
+    is_verb || is_filler(word)
+}
+
+/// Returns `true` for a word that says nothing by itself.
+pub(crate) fn is_filler(word: &str) -> bool {
+    COMMON.contains(&word) || BEFORE_NOUNS.contains(&word) || DENIALS.contains(&word)
 }
 
 /// Returns the words of a text in lower case.
@@ -512,7 +517,7 @@ fn is_form(word: &str, stem: &str) -> bool {
 }
 
 /// Returns the word without the endings of its forms.
-fn stem_of(word: &str) -> &str {
+pub(crate) fn stem_of(word: &str) -> &str {
     let shorter = ["ing", "ed", "es", "e", "s"]
         .iter()
         .find_map(|ending| word.strip_suffix(ending));

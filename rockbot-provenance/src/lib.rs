@@ -15,6 +15,8 @@
 //! * `words`, `numbers`, `dates` and `addresses` find a value in a text, as a whole and with its
 //!   boundaries, also in another notation.
 //! * `action` tells if the user's words ask for what the tool does.
+//! * `statements` finds the statements of an answer that rest on outside text alone
+//!   ([`outside_statements`]).
 //! * `records` finds the record of a structured result that an opaque id belongs to.
 //!
 //! ```
@@ -47,6 +49,7 @@ mod origin;
 mod records;
 mod role;
 mod short;
+mod statements;
 mod words;
 
 #[cfg(test)]
@@ -56,3 +59,4 @@ pub use evidence::{Author, Evidence, Source};
 pub use examine::{Call, Examination, examine};
 pub use origin::{OriginKind, ValueOrigin};
 pub use role::{ArgumentRole, takes_address};
+pub use statements::{OutsideStatement, outside_statements};

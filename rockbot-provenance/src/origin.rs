@@ -48,7 +48,7 @@ impl ValueOrigin {
     pub(crate) fn new(argument: &str, value: &str, kind: OriginKind) -> Self {
         Self {
             argument: argument.to_owned(),
-            value: cut(value),
+            value: cut(value, MAX_SHOWN),
             kind,
             source: None,
         }
@@ -89,9 +89,10 @@ impl fmt::Display for ValueOrigin {
     }
 }
 
-fn cut(value: &str) -> String {
-    if value.len() <= MAX_SHOWN {
-        return value.to_owned();
+/// Cuts a text after `max` bytes.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
     }
-    format!("{}…", &value[..value.floor_char_boundary(MAX_SHOWN)])
+    format!("{}…", &text[..text.floor_char_boundary(max)])
 }

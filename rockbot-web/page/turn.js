@@ -147,11 +147,18 @@ export class TurnView {
     if (ended !== "answered") this.body.append(h("p", { class: "note" }, ENDS[ended] ?? `Ended: ${ended}`));
     if (!this.text) this.delta("");
     this.text.finish(outcome.text);
-    this.body.append(...media(outcome.media));
+    this.body.append(...media(outcome.media), ...ofOthers(outcome.outsideStatements ?? []));
     const spent = Object.values(outcome.tiers ?? {});
     if (spent.length > 0) this.node.append(h("p", { class: "cost" }, cost(sum(spent))));
     say(`The agent: ${outcome.text.slice(0, 500)}`);
   }
+}
+
+/** The statements of an answer that rest on text of others alone, with their sources. */
+function ofOthers(statements) {
+  if (statements.length === 0) return [];
+  const items = statements.map(({ statement, source }) => h("li", {}, `${statement} `, h("cite", {}, source)));
+  return [h("details", { class: "others" }, h("summary", {}, `Only others say this (${statements.length})`), h("ul", {}, items))];
 }
 
 const ENDS = {

@@ -100,10 +100,10 @@ async fn lines_are_edited_completed_and_kept() {
     screen.until("> ").await;
     // A typo is no decision, and a call that is refused does not run.
     screen.keys("Please read the file notes.txt\r").await;
-    screen.until("Run it? [y/N]").await;
+    screen.until("Run it? [y/N/edit]").await;
     screen.keys("maybe\r").await;
-    screen.until("answer y or n").await;
-    screen.until("Run it? [y/N]").await;
+    screen.until("answer one of y/N/edit").await;
+    screen.until("Run it? [y/N/edit]").await;
     screen.keys("n\r").await;
     screen.until("the user refused this call").await;
     screen.until("> ").await;

@@ -14,7 +14,7 @@ use rockbot_host::AgentHost;
 use serde_json::json;
 
 use crate::crash::World;
-use crate::support::{Anything, calls, kill, results};
+use crate::support::{Anything, calls, kill, results, unguarded};
 
 /// Numbers of the wisps and of the workers.
 const WISPS: std::ops::Range<i64> = 1..5;
@@ -93,6 +93,7 @@ async fn steps(steps: Steps, first: i64) -> Result<String, rockbot_core::BoxErro
 /// Asks the one question, and returns the answer of its turn.
 async fn answer(folder: &Path) -> String {
     let host = AgentHost::builder("lead")
+        .policies(unguarded())
         .chat(Planner)
         .data_dir(folder)
         .tool(acting(folder));

@@ -12,12 +12,12 @@ use rockbot_core::tool::{
 };
 use rockbot_core::turn::TurnRequest;
 use rockbot_host::turn::{Evaluation, Nudges, TraceEvent, TurnTrace};
-use rockbot_host::{AgentHost, Briefing, TurnPolicies};
+use rockbot_host::{AgentHost, Briefing};
 use rockbot_llm::{ModelGateway, Retry};
 use serde_json::json;
 
 use crate::support::journal::json;
-use crate::support::{Notes, host_of, noting_tool};
+use crate::support::{Notes, host_of, noting_tool, unguarded};
 
 /// Lists the requests to the model and the tool calls, in order.
 #[derive(Debug, PartialEq)]
@@ -64,6 +64,7 @@ async fn play(model: ScriptedModel, answers: impl IntoIterator<Item = ToolInvoke
         .tool(tool("look", Effect::Pure))
         .tool(tool("send", Effect::Mutating))
         .data_dir(folder.path())
+        .policies(unguarded())
         .build()
         .unwrap();
     let outcome = host.agent().run(TurnRequest::new("s", "m1", "go")).await.unwrap();
@@ -157,7 +158,7 @@ fn eager(model: &ScriptedModel, noting: &Noting, journal: &Path) -> AgentHost {
         .briefing(Briefing::full().with_time_zone("UTC"))
         .clock(ManualClock::default())
         .policies(
-            TurnPolicies::new()
+            unguarded()
                 .with_nudges(Nudges::default().with_on_unfinished_set_up(true))
                 .with_evaluation(
                     Evaluation::default()

@@ -18,6 +18,8 @@ use rockbot_host::turn::{ContextEconomy, Evaluation, Nudges};
 use rockbot_host::{AgentHost, Briefing, Stores, TurnPolicies};
 use serde_json::json;
 
+use crate::support::unguarded;
+
 /// Stands in each line of what is injected: no other text has it.
 const MARK: &str = "XYZZY";
 
@@ -87,7 +89,7 @@ async fn run(client: impl ChatClient, text: &str, fails: bool, threshold: usize,
         .tool(page(text, fails))
         .stores(Stores::new().with_working_memory(InMemoryWorkingMemory::new()))
         .policies(
-            TurnPolicies::new()
+            unguarded()
                 .with_nudges(Nudges::default().with_on_unfinished_set_up(true))
                 .with_large_results(large)
                 .with_context_economy(economy),

@@ -9,6 +9,8 @@ use rockbot::mcp::{McpServer, McpServerState, McpServers, McpTools};
 use rockbot::testing::{ScriptedModel, outside_part};
 use serde_json::{Value, json};
 
+use crate::support::unguarded;
+
 /// Returns the folder of the servers, or `None` if the test is to be skipped.
 fn folder() -> Option<PathBuf> {
     outside_part(
@@ -54,7 +56,12 @@ async fn a_model_finds_a_tool_and_calls_it_by_its_own_name() {
         .calls("everything__echo", json!({"message": "found"}))
         .says("Done.");
     let tools = McpTools::default().server(of_npm(&folder, "everything"));
-    let host = AgentHost::in_memory().chat(model.clone()).add(tools).build().unwrap();
+    let host = AgentHost::in_memory()
+        .chat(model.clone())
+        .add(tools)
+        .policies(unguarded())
+        .build()
+        .unwrap();
     host.start().await.unwrap();
     host.parts().get::<McpServers>().unwrap().settled().await;
     host.agent().ask("s", "Echo something.").await.unwrap();

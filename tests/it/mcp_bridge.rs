@@ -30,7 +30,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
 use crate::support::networks::{Network, PATIENCE, on_each_bus, until};
-use crate::support::{Anything, request};
+use crate::support::{Anything, request, unguarded};
 
 /// An MCP server with the tools `pay`, which changes something, and `look`, which does not. A
 /// payment of 0 ends once it is released, a look at 0 only when it is cancelled.
@@ -149,6 +149,7 @@ async fn agent(bus: Arc<dyn Bus>, model: &ScriptedModel, proxy: McpToolProxy) ->
         .chat(model.clone())
         .shared_bus(bus)
         .add(proxy)
+        .policies(unguarded())
         .build()
         .unwrap();
     host.start().await.unwrap();

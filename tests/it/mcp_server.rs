@@ -20,7 +20,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::example_programs::{OFFLINE, PATIENCE, example, text};
-use crate::support::Anything;
+use crate::support::{Anything, unguarded};
 
 /// A call as a subsystem makes it for a caller outside.
 async fn called(host: &AgentHost, name: &str, arguments: &Value) -> String {
@@ -122,7 +122,12 @@ async fn our_client_uses_the_example_over_standard_input() {
         .calls("notes__search_notes", json!({"text": "milk"}))
         .says("Done.");
     let tools = McpTools::default().server(notes());
-    let host = AgentHost::in_memory().chat(model.clone()).add(tools).build().unwrap();
+    let host = AgentHost::in_memory()
+        .policies(unguarded())
+        .chat(model.clone())
+        .add(tools)
+        .build()
+        .unwrap();
     host.start().await.unwrap();
     host.agent().ask("s", "Note it.").await.unwrap();
     assert!(model.requests()[0].tools.names().any(|name| name == "notes__add_note"));

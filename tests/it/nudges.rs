@@ -13,6 +13,8 @@ use rockbot_host::turn::Nudges;
 use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use serde_json::json;
 
+use crate::support::unguarded;
+
 /// Looks around.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Look {}
@@ -155,7 +157,12 @@ async fn calls_that_change_something_end_the_turn_by_time_outs_alone() {
             .calls("pay", json!({}))
             .calls("pay", json!({}))
             .says("The payments crash.");
-        let host = AgentHost::in_memory().chat(model).tool(tool).build().unwrap();
+        let host = AgentHost::in_memory()
+            .chat(model)
+            .tool(tool)
+            .policies(unguarded())
+            .build()
+            .unwrap();
         host.agent().run(host.agent().request("s", "hi")).await.unwrap()
     };
     assert_eq!(asked(Duration::ZERO).await.text, "The payments crash.");

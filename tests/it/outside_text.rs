@@ -33,6 +33,8 @@ use serde_json::{Value, json};
 
 use crate::support::model_server::ModelServer;
 
+use crate::support::unguarded;
+
 fn me() -> Principal {
     Principal::default()
 }
@@ -246,7 +248,11 @@ async fn data_folder(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         .says("The door is green.")
         .says("Still green.");
     let (note, mut handle) = mock_tool("note");
-    let host = AgentHost::in_memory().chat(model).tool(note).data_dir(folder);
+    let host = AgentHost::in_memory()
+        .policies(unguarded())
+        .chat(model)
+        .tool(note)
+        .data_dir(folder);
     let host = host.add(Memory::default().with_conversation_log()).build().unwrap();
     let parts = host.parts();
     let now = SystemClock.now();
@@ -307,7 +313,10 @@ fn files(root: &Path, folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 /// Opens a data folder and reads everything in it. An error is fine, unless it is that of a panic.
 async fn read_all(folder: &Path) {
     let model = ScriptedModel::new().says("Well.").says("Well.").says("Well.");
-    let host = AgentHost::in_memory().chat(model).data_dir(folder);
+    let host = AgentHost::in_memory()
+        .policies(unguarded())
+        .chat(model)
+        .data_dir(folder);
     let host = match host.add(Memory::default().with_conversation_log()).build() {
         Ok(host) => host,
         Err(error) => return check_error(&error),
@@ -429,6 +438,7 @@ async fn served(provider: &str, corpus: &[&str]) {
     }
     let config = config.with_variables([("ROCKBOT_LLM__GATEWAY__RETRIES".to_owned(), "0".to_owned())]);
     let host = AgentHost::in_memory()
+        .policies(unguarded())
         .chat(ModelGateway::from_config(&config).unwrap())
         .build()
         .unwrap();

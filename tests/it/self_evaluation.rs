@@ -17,6 +17,8 @@ use rockbot_host::turn::Evaluation;
 use rockbot_host::{AgentHost, Briefing, TurnPolicies};
 use serde_json::json;
 
+use crate::support::unguarded;
+
 /// Sends a mail.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct SendMail {}
@@ -45,6 +47,7 @@ async fn check(model: ScriptedModel, evaluation: Evaluation, expected: &str, cou
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let host = AgentHost::in_memory()
+        .policies(unguarded())
         .chat(model.clone())
         .tool(mail())
         .tool(hand_over())
@@ -175,6 +178,7 @@ async fn verdicts_are_no_part_of_the_conversation() {
         .says(verdict(true, "SECRET VERDICT"))
         .says("Hello again.");
     let host = AgentHost::in_memory()
+        .policies(unguarded())
         .chat(model.clone())
         .tool(mail())
         .policies(TurnPolicies::new().with_evaluation(JUDGED))
@@ -202,6 +206,7 @@ async fn the_models_own_notes_are_no_work() {
         .says(verdict(true, ""));
     let seen = model.clone();
     let host = AgentHost::in_memory()
+        .policies(unguarded())
         .chat(model)
         .tool(mail())
         .policies(TurnPolicies::new().with_evaluation(JUDGED))
@@ -216,6 +221,7 @@ async fn the_models_own_notes_are_no_work() {
         .says("The report on Ada is a long one.");
     let remember = tool("save_memory", |_: SendMail| async { "saved" });
     let host = AgentHost::in_memory()
+        .policies(unguarded())
         .chat(model.clone())
         .tool(remember)
         .policies(TurnPolicies::new().with_evaluation(JUDGED));
@@ -253,6 +259,7 @@ async fn the_turns_of_schedules_and_of_other_turns_are_not_judged() {
             model
         };
         let host = AgentHost::in_memory()
+            .policies(unguarded())
             .chat(model.clone())
             .tool(mail())
             .policies(TurnPolicies::new().with_evaluation(JUDGED))
@@ -272,6 +279,7 @@ async fn an_agent_that_is_called_as_a_tool_is_not_judged_and_its_caller_is() {
         .says("I'll send it right away.")
         .says(verdict(true, ""));
     let host = AgentHost::in_memory()
+        .policies(unguarded())
         .chat(model.clone())
         .tool(mail())
         .policies(TurnPolicies::new().with_evaluation(JUDGED))
@@ -343,6 +351,7 @@ async fn judges_read_the_users_words_the_calls_and_the_answer_and_no_records() {
         .says(verdict(true, ""))
         .says(json!({ "hasFollowUps": false, "prompt": "" }).to_string());
     let host = AgentHost::in_memory()
+        .policies(unguarded())
         .chat(model.clone())
         .tool(mail())
         .context_source(Known)
@@ -373,6 +382,7 @@ async fn a_host_with_settings_asks_no_judge_unless_they_say_so() {
         let settings = HostSettings::read(&config, folder.path()).unwrap();
         let model = ScriptedModel::new().says("I will do it.").says(verdict(true, ""));
         let host = AgentHost::in_memory()
+            .policies(unguarded())
             .settings(&settings)
             .chat(model.clone())
             .tool(mail())

@@ -16,7 +16,7 @@ use rockbot_host::{Agent, AgentHost, TurnError};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::support::{Anything, calls, end_of, ending, host_of, settle, transcript};
+use crate::support::{Anything, calls, end_of, ending, host_of, settle, transcript, unguarded};
 
 /// Sends a message and lets it get as far as it can.
 async fn send(agent: &Agent, message: &str, busy: BusyPolicy) -> JoinHandle<Result<TurnOutcome, TurnError>> {
@@ -421,7 +421,12 @@ async fn whatever_the_policies_and_delays_each_message_gets_exactly_one_final_re
             asked: Arc::default(),
         };
         let (work, mut handle) = mock_tool("work");
-        let host = AgentHost::in_memory().chat(model).tool(work).build().unwrap();
+        let host = AgentHost::in_memory()
+            .policies(unguarded())
+            .chat(model)
+            .tool(work)
+            .build()
+            .unwrap();
         let agent = host.agent().clone();
         let answering = tokio::spawn(async move {
             loop {

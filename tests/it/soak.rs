@@ -34,7 +34,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use crate::support::journal::{Around, Counting};
-use crate::support::settle;
+use crate::support::{settle, unguarded};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -299,6 +299,7 @@ impl Day {
         let journal = FileTurnJournal::open_with(data.join("turns"), options).unwrap();
         let limits = BacklogLimits::new().with_max_messages(BACKLOG);
         let builder = AgentHost::builder("clerk")
+            .policies(unguarded())
             .chat(Model(world.clone()))
             .data_dir(data)
             .clock(clock)

@@ -403,7 +403,11 @@ async fn everything() {
         }))
         .policies(
             TurnPolicies::new()
-                .with_tool_limits(ToolLimits::default().with_max_blocking(Duration::ZERO))
+                .with_tool_limits(
+                    ToolLimits::default()
+                        .with_max_blocking(Duration::ZERO)
+                        .with_guards_effects(false),
+                )
                 .with_evaluation(
                     Evaluation::default()
                         .with_max_completion_reprompts(2)

@@ -22,7 +22,7 @@ use rockbot_host::{AgentHost, AgentHostBuilder, Stores};
 use rockbot_memory::Memory;
 use serde_json::{Value, json};
 
-use crate::support::{Anything, Notes, noting_tool, results, settle};
+use crate::support::{Anything, Notes, noting_tool, results, settle, unguarded};
 
 /// Models by the tier that is asked: that of the caller, and the low one of the steps.
 #[derive(Debug, Clone)]
@@ -46,7 +46,10 @@ impl ChatClient for Models {
 fn host(above: &ScriptedModel, steps: &ScriptedModel) -> AgentHostBuilder {
     let above = above.clone();
     let steps = steps.clone();
-    AgentHost::in_memory().chat(Models { above, steps }).add(Wisps::new())
+    AgentHost::in_memory()
+        .policies(unguarded())
+        .chat(Models { above, steps })
+        .add(Wisps::new())
 }
 
 /// A model that spawns these wisps and ends with "done".

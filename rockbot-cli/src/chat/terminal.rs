@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rockbot::CallId;
 use rockbot::chat::{MicroUsd, Spent, Usage};
 use rockbot::prelude::*;
-use rockbot::turn::{Announcement, Approval, ApprovalRequest};
+use rockbot::turn::{Announcement, Approval, ApprovalRequest, OutsideStatement};
 use rockbot::{Clock as _, SystemClock};
 
 use super::ctrl_c;
@@ -287,6 +287,7 @@ impl Terminal {
         self.finish();
         print("\n");
         self.shown.clear();
+        eprint!("{}", statements(outcome));
         eprintln!("{}", summary(outcome));
         true
     }
@@ -322,6 +323,23 @@ pub(crate) fn list_tools(host: &AgentHost) {
         let tool = entry.registration();
         print(&format!("{}: {}\n", tool.name, tool.description));
     }
+}
+
+/// Maximum number of statements that are listed below an answer.
+const MAX_STATEMENTS: usize = 5;
+
+/// Lists the statements of an answer that rest on text of others alone, a line each.
+fn statements(outcome: &TurnOutcome) -> String {
+    let all = &outcome.outside_statements;
+    let line = |found: &OutsideStatement| {
+        let (statement, source) = (clean(&found.statement), clean(&found.source));
+        format!("  only {source} says: {statement}\n")
+    };
+    let mut lines: String = all.iter().take(MAX_STATEMENTS).map(line).collect();
+    if let Some(more) = all.len().checked_sub(MAX_STATEMENTS + 1) {
+        lines.push_str(&format!("  and {} more statements of others\n", more + 1));
+    }
+    lines
 }
 
 /// Summarizes the cost of an answer in one line.

@@ -67,7 +67,7 @@ pub use progress::{ProgressSink, TurnProgress};
 pub use recipient::Recipient;
 pub use request::TurnRequest;
 pub use result_mode::ResultMode;
-pub use rockbot_provenance::{OriginKind, ValueOrigin};
+pub use rockbot_provenance::{OriginKind, OutsideStatement, ValueOrigin};
 pub use run_body::RunBody;
 pub use runner::{LiveTurnInfo, TurnQuery, TurnRunner};
 pub use tier_selector::{TierDecision, TierSelector, TurnSoFar};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApprovalRequest, BudgetLimit};
+use super::{ApprovalRequest, BudgetLimit, OutsideStatement};
 use crate::chat::{ChatErrorKind, ModelTier, Spent, Usage};
 use crate::content::{Content, ContentPart};
 use crate::trust::Label;
@@ -39,6 +39,11 @@ pub struct TurnOutcome {
     /// [`Label::UNKNOWN`], which is untrusted.
     #[serde(default, skip_serializing_if = "Label::is_unknown")]
     pub label: Label,
+    /// Statements of the reply that rest on text of others alone, in order. Empty if the model had read
+    /// none. A statement in other words than its source's is not found: the label counts for the whole
+    /// reply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside_statements: Vec<OutsideStatement>,
 }
 
 /// The status of a turn.
@@ -146,6 +151,7 @@ impl TurnOutcome {
             tiers: BTreeMap::new(),
             calls: Vec::new(),
             label: Label::UNKNOWN,
+            outside_statements: Vec::new(),
         }
     }
 

@@ -13,6 +13,7 @@ use super::claim::HeldClaim;
 use super::unasked::add_chain;
 use crate::driver::{DriveStart, InputCheck};
 use crate::live::{Admission, LiveTurn, SessionGuard, TurnState};
+use crate::tool::ReadMessages;
 use crate::turn::{PolicySnapshot, Revision, Turn, TurnEvent};
 
 /// The outcome of waiting for a session.
@@ -193,11 +194,14 @@ impl TurnEngine {
                 &"the agent failed unexpectedly; see its log for the cause".into(),
             ),
         };
-        Some(if outcome.is_final() {
-            self.output.apply(turn, outcome)
-        } else {
-            outcome
-        })
+        if !outcome.is_final() {
+            return Some(outcome);
+        }
+        let mut outcome = self.output.apply(turn, outcome);
+        if turn.label().is_untrusted() && turn.ends_with_foreign_text() {
+            outcome.outside_statements = ReadMessages::of(turn).outside_statements(&outcome.text);
+        }
+        Some(outcome)
     }
 
     /// Ends a turn, parks it, or leaves it to the next start of the host when it has no outcome. A

@@ -59,7 +59,8 @@ impl PolicySettings {
                 .with_time_limit(section.interval("ToolTimeLimit", tools.time_limit)?)
                 .with_max_blocking(section.interval("MaxToolBlocking", tools.max_blocking)?)
                 .with_max_concurrency(section.get_or("MaxConcurrentToolCalls", tools.max_concurrency)?)
-                .with_guards_effects(section.get_or("GuardEffects", tools.guards_effects)?),
+                .with_guards_effects(section.get_or("GuardEffects", tools.guards_effects)?)
+                .with_plans_effects(section.get_or("PlanEffects", tools.plans_effects)?),
             large_results: LargeResultPolicy {
                 threshold: section.get_or("ToolResultThreshold", results.threshold)?,
                 ttl: section.interval("ToolResultTimeToLive", results.ttl)?,

@@ -27,9 +27,13 @@ pub struct ToolLimits {
     pub max_blocking: Duration,
     /// `true` if every call with an effect needs an endorsement once its model has read text of
     /// others, and so does a call that sends what the model composed to an address; tools opt out by
-    /// [`trusted_effect`](rockbot_core::tool::Tool::trusted_effect). Default `false`: tools opt in by
-    /// [`needs_endorsement`](rockbot_core::tool::Tool::needs_endorsement).
+    /// [`trusted_effect`](rockbot_core::tool::Tool::trusted_effect). Default `true`. Without it, calls of
+    /// tools that declare [`needs_endorsement`](rockbot_core::tool::Tool::needs_endorsement) alone
+    /// need an endorsement.
     pub guards_effects: bool,
+    /// `true` if models have the tool `plan_effects`: a call that a model plans before it reads text of
+    /// others, with the values of the user's message, needs no endorsement later. Default `false`.
+    pub plans_effects: bool,
 }
 
 impl Default for ToolLimits {
@@ -39,7 +43,8 @@ impl Default for ToolLimits {
             max_concurrency: 64,
             max_result_bytes: 10 << 20,
             max_blocking: Duration::from_secs(1),
-            guards_effects: false,
+            guards_effects: true,
+            plans_effects: false,
         }
     }
 }
@@ -74,10 +79,17 @@ impl ToolLimits {
     }
 
     /// Sets whether every call with an effect needs an endorsement once its model has read text of
-    /// others. Default `false`.
+    /// others. Default `true`.
     #[must_use]
     pub fn with_guards_effects(mut self, guards_effects: bool) -> Self {
         self.guards_effects = guards_effects;
+        self
+    }
+
+    /// Sets whether models have the tool `plan_effects`. Default `false`.
+    #[must_use]
+    pub fn with_plans_effects(mut self, plans_effects: bool) -> Self {
+        self.plans_effects = plans_effects;
         self
     }
 }

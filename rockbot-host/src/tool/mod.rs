@@ -9,6 +9,7 @@
 mod activation;
 mod blocking;
 mod dispatch;
+mod effect_plan;
 mod guard;
 mod limits;
 mod meters;
@@ -17,6 +18,7 @@ mod span;
 mod tasks;
 
 pub use dispatch::ToolDispatcher;
+pub(crate) use effect_plan::plan_tool;
 pub(crate) use guard::ReadMessages;
 pub use limits::ToolLimits;
 pub(crate) use outside::GuardedOutsideTools;

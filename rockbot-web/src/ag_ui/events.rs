@@ -88,6 +88,9 @@ impl AgUiEvents {
             "type": "RUN_FINISHED", "threadId": thread, "runId": run, "result": {"turn": turn}, "outcome": outcome,
         });
         if let Some(ended) = ended {
+            if !ended.outside_statements.is_empty() {
+                event["result"]["outsideStatements"] = json!(ended.outside_statements);
+            }
             let usage = ended.usage;
             event["usage"] = json!([{
                 "inputTokens": usage.input,

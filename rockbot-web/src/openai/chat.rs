@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Message};
 use super::params::{Params, Place, Texts, refuse_tools};
-use super::usage::{answered, finish_reason, of_chat};
+use super::usage::{answered, finish_reason, mark, of_chat};
 use crate::asked::{AskedTurn, SaidText};
 use crate::door::{Caller, JsonBody};
 use crate::error::WebError;
@@ -90,7 +90,8 @@ pub(super) async fn create(
         return Ok(sse::stream((&caller, permit), events, form, [first]));
     }
     let outcome = answered(asked.outcome().await?)?;
-    let message = json!({"role": "assistant", "content": outcome.text, "refusal": null});
+    let mut message = json!({"role": "assistant", "content": outcome.text, "refusal": null});
+    mark(&mut message, &outcome);
     let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(&outcome)});
     let answer = completion.object("chat.completion", &json!([choice]), Some(of_chat(outcome.usage)));
     Ok(Json(answer).into_response())
@@ -164,7 +165,9 @@ impl EventForm for Chunks {
                     Err(error) => return out.push_back(json_event(&error.body())),
                 };
                 out.extend(self.text.rest(&outcome.text).map(said));
-                out.push_back(completion.chunk(&json!({}), Some(finish_reason(&outcome))));
+                let mut delta = json!({});
+                mark(&mut delta, &outcome);
+                out.push_back(completion.chunk(&delta, Some(finish_reason(&outcome))));
                 if self.has_usage {
                     let usage = Some(of_chat(outcome.usage));
                     let last = completion.object("chat.completion.chunk", &json!([]), usage);

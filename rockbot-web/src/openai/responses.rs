@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Message};
 use super::params::{Params, Place, refuse_tools};
-use super::usage::{answered, finish_reason, of_response};
+use super::usage::{answered, finish_reason, mark, of_response};
 use crate::asked::{AskedTurn, SaidText};
 use crate::door::{Caller, JsonBody, UrlPath, text_of};
 use crate::error::WebError;
@@ -280,7 +280,9 @@ impl ResponseObject {
             object["error"] = json!({"code": "server_error", "message": outcome.text});
             return object;
         }
-        let output = json!([self.message("completed", Some(&outcome.text))]);
+        let mut message = self.message("completed", Some(&outcome.text));
+        mark(&mut message, outcome);
+        let output = json!([message]);
         let reason = match finish_reason(outcome) {
             "length" => "max_output_tokens",
             "content_filter" => "content_filter",

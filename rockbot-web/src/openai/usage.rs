@@ -38,6 +38,14 @@ pub(super) fn finish_reason(outcome: &TurnOutcome) -> &'static str {
     }
 }
 
+/// Adds the statements of an answer that rest on text of others alone to the object that has its
+/// text, as the member `outside_statements`, which the protocol does not know.
+pub(super) fn mark(object: &mut Value, outcome: &TurnOutcome) {
+    if !outcome.outside_statements.is_empty() {
+        object["outside_statements"] = json!(outcome.outside_statements);
+    }
+}
+
 /// Returns the answer, or the error of a turn that ended without an answer.
 pub(super) fn answered(outcome: TurnOutcome) -> Result<TurnOutcome, WebError> {
     if outcome.is_answer() {

@@ -27,24 +27,24 @@ fn page() -> Tool {
     page.description("Reads a page.").pure()
 }
 
-fn host(model: &ScriptedModel) -> AgentHostBuilder {
+pub(super) fn host(model: &ScriptedModel) -> AgentHostBuilder {
     guarding(model).tool(mail()).tool(page())
 }
 
-fn to(address: &str) -> Value {
+pub(super) fn to(address: &str) -> Value {
     json!({"to": address, "body": "Hi"})
 }
 
-fn reading(model: &ScriptedModel) -> ScriptedModel {
+pub(super) fn reading(model: &ScriptedModel) -> ScriptedModel {
     model.clone().calls("get_page", json!({"url": "https://site.org/a"}))
 }
 
-async fn ask(host: &AgentHost, text: &str) -> TurnOutcome {
+pub(super) async fn ask(host: &AgentHost, text: &str) -> TurnOutcome {
     let agent = host.agent();
     agent.run(agent.request("s", text)).await.unwrap()
 }
 
-fn asks(outcome: &TurnOutcome) -> Vec<ApprovalRequest> {
+pub(super) fn asks(outcome: &TurnOutcome) -> Vec<ApprovalRequest> {
     match &outcome.status {
         TurnStatus::Parked(asks) => asks.clone(),
         _ => Vec::new(),

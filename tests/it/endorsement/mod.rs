@@ -6,6 +6,7 @@
 //! of the finder.
 
 mod decisions;
+mod plan;
 mod table;
 
 use std::sync::{Arc, Mutex};

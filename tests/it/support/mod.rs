@@ -19,11 +19,17 @@ use rockbot_core::chat::{ChatRequest, ChatResponse, ContextReason, Role, ToolCal
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::{Tool, ToolInvokeRequest, tool};
 use rockbot_core::turn::{TurnOutcome, TurnProgress, TurnStatus};
-use rockbot_host::{AgentHost, AgentHostBuilder, TurnError, TurnStream};
+use rockbot_host::tool::ToolLimits;
+use rockbot_host::{AgentHost, AgentHostBuilder, TurnError, TurnPolicies, TurnStream};
 
-/// A host in memory that asks `model`.
+/// The policies of a host that endorses every call, since its test is about something else.
+pub(crate) fn unguarded() -> TurnPolicies {
+    TurnPolicies::new().with_tool_limits(ToolLimits::default().with_guards_effects(false))
+}
+
+/// A host in memory that asks `model`, and endorses every call.
 pub(crate) fn host_of(model: &ScriptedModel) -> AgentHostBuilder {
-    AgentHost::in_memory().chat(model.clone())
+    AgentHost::in_memory().chat(model.clone()).policies(unguarded())
 }
 
 /// Lets every other task run until it waits for something.

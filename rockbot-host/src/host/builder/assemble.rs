@@ -36,7 +36,7 @@ use crate::large_result::result_readers;
 use crate::media_library::MediaLibrary;
 use crate::profile::SystemPrompt;
 use crate::text_calling::TextCallFallback;
-use crate::tool::{GuardedOutsideTools, ToolDispatcher};
+use crate::tool::{GuardedOutsideTools, ToolDispatcher, plan_tool};
 use crate::workers::Announcer;
 
 /// The chat client of a host without a model, which only handles messages and serves tools.
@@ -193,7 +193,8 @@ impl AgentHostBuilder {
         let guide_tools = self.guides(declared, problems);
         let memory = declared.parts.get::<dyn WorkingMemory>();
         let readers = memory.into_iter().flat_map(result_readers);
-        let own: Vec<_> = guide_tools.into_iter().chain(readers).collect();
+        let plan = self.limits.plans_effects.then(plan_tool);
+        let own: Vec<_> = guide_tools.into_iter().chain(readers).chain(plan).collect();
         let names = own.iter().map(|tool| tool.registration.name.clone()).collect();
         let tools = take(&mut self.tools).into_iter().chain(declared.tools.drain(..));
         for tool in tools.chain(own) {

@@ -9,10 +9,11 @@ use rockbot_core::content::{ContentPart, Provenance};
 use rockbot_core::store::EndorsedValue;
 use rockbot_core::tool::{ToolInvokeRequest, ToolRegistration};
 use rockbot_core::trust::Trust;
-use rockbot_core::turn::ValueOrigin;
-use rockbot_provenance::{Author, Call, Evidence, Source, examine};
+use rockbot_core::turn::{OutsideStatement, ValueOrigin};
+use rockbot_provenance::{Author, Call, Evidence, Source, examine, outside_statements};
 use serde_json::Value;
 
+use crate::tool::effect_plan::{self, EffectPlan, PlannedEffect, has_read_others};
 use crate::turn::Turn;
 
 /// All that the model of a call has read: the extension of a call's context by which the guard
@@ -62,10 +63,13 @@ impl ReadMessages {
         let sources = self.sources();
         let made = self.made(request);
         let made: Vec<&Value> = made.iter().collect();
+        let planned = self.planned(request, made.len());
+        let planned = planned
+            .iter()
+            .map(|(argument, value)| (argument.as_str(), value.as_str()));
         let endorsed = self.endorsed.iter().filter(|value| value.tool == request.tool_name);
-        let endorsed: Vec<_> = endorsed
-            .map(|value| (value.argument.as_str(), value.value.as_str()))
-            .collect();
+        let endorsed = endorsed.map(|value| (value.argument.as_str(), value.value.as_str()));
+        let endorsed: Vec<_> = endorsed.chain(planned).collect();
         let call = Call::new(registration.name.as_str(), &arguments, &registration.parameters_schema)
             .with_roles(&registration.hints.argument_roles)
             .with_made(&made)
@@ -73,6 +77,32 @@ impl ReadMessages {
             .with_only_sends(only_sends);
         let examination = examine(&call, &Evidence::new(sources));
         (!examination.is_endorsed()).then_some(examination.origins)
+    }
+
+    /// Returns the statements of an answer that rest on text of others alone.
+    pub(crate) fn outside_statements(&self, answer: &str) -> Vec<OutsideStatement> {
+        if self.has_outside {
+            outside_statements(answer, &self.sources())
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Returns the values that the turn planned for calls of this tool before it read text of others.
+    /// The call as such is among them until as many calls were `made` as were planned.
+    fn planned(&self, request: &ToolInvokeRequest, made: usize) -> Vec<(String, String)> {
+        let name = request.tool_name.as_str();
+        let plans = self.succeeded(effect_plan::NAME, &request.tool_call_id);
+        let plans = plans.filter_map(|call| serde_json::from_str::<EffectPlan>(&call.arguments).ok());
+        let effects: Vec<PlannedEffect> = plans
+            .flat_map(|plan| plan.effects)
+            .filter(|effect| effect.tool == name)
+            .collect();
+        let mut values: Vec<_> = effects.iter().flat_map(PlannedEffect::values).collect();
+        if effects.len() > made {
+            values.push((String::new(), name.to_owned()));
+        }
+        values
     }
 
     /// Returns the texts with their authors. The model's own messages are made of the others, and
@@ -125,17 +155,20 @@ impl ReadMessages {
 
     /// Returns the arguments of the calls of the same tool that succeeded in this turn.
     fn made(&self, request: &ToolInvokeRequest) -> Vec<Value> {
-        let own = self.messages.get(self.own_from..).unwrap_or_default();
-        let calls = own.iter().flat_map(|message| &message.tool_calls);
-        let succeeded = |call: &&ToolCall| {
-            let is_result = |message: &&Arc<ChatMessage>| message.tool_call_id.as_ref() == Some(&call.id);
-            own.iter().rev().find(is_result).is_some_and(|result| !result.is_error)
-        };
-        calls
-            .filter(|call| call.name == request.tool_name && call.id != request.tool_call_id)
-            .filter(succeeded)
+        self.succeeded(request.tool_name.as_str(), &request.tool_call_id)
             .filter_map(|call| serde_json::from_str(&call.arguments).ok())
             .collect()
+    }
+
+    /// Returns the calls of a tool that succeeded in this turn, except the call `but`.
+    fn succeeded<'a>(&'a self, tool: &'a str, but: &'a CallId) -> impl Iterator<Item = &'a ToolCall> {
+        let own = self.messages.get(self.own_from..).unwrap_or_default();
+        let calls = own.iter().flat_map(|message| &message.tool_calls);
+        calls.filter(move |call| {
+            let is_result = |message: &&Arc<ChatMessage>| message.tool_call_id.as_ref() == Some(&call.id);
+            let has_succeeded = || own.iter().rev().find(is_result).is_some_and(|result| !result.is_error);
+            call.name == tool && call.id != *but && has_succeeded()
+        })
     }
 }
 
@@ -154,9 +187,7 @@ fn has_outside(turn: &Turn) -> bool {
         let is_read = |message: &Arc<ChatMessage>| message.role == Role::Tool && message.trust() == Trust::Untrusted;
         return turn.messages().iter().any(is_read);
     }
-    let label = turn.label();
-    let mut sources = label.sources().iter();
-    label.is_unknown() || sources.any(|source| !source.starts_with("tools:"))
+    has_read_others(turn.label())
 }
 
 /// Returns the host of the first address among the arguments of a call.

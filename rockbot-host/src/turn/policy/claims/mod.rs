@@ -54,6 +54,9 @@ const MAX_OPENING: usize = 200;
 /// Reports whether `text`, the answer to `asked` in a turn without calls, claims a call or its
 /// result.
 pub(super) fn claims_call(asked: &str, text: &str) -> bool {
+    if looks_like_result(text) {
+        return true;
+    }
     let asked = plain(asked);
     let text = plain(text);
     if denies(&text) {
@@ -66,6 +69,21 @@ pub(super) fn claims_call(asked: &str, text: &str) -> bool {
         return !text.contains('?') && !tells_failure(&text);
     }
     names_result(&asked, opening) || (asks_for_change(&asked) && claims_deed(opening, shows_text))
+}
+
+/// Reports whether an answer has the form of a tool's result, such as `[Calculate]: 391`: small
+/// models write on like that after they have seen results.
+fn looks_like_result(text: &str) -> bool {
+    let name = text
+        .trim_start()
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]:"));
+    name.is_some_and(|(name, _)| {
+        let is_plain = |char: char| char.is_ascii_alphabetic() || char == '_' || char == ' ';
+        (3..=40).contains(&name.len())
+            && name.starts_with(|char: char| char.is_ascii_alphabetic())
+            && name.chars().all(is_plain)
+    })
 }
 
 /// Reports whether a text tells that something was not done.
@@ -229,6 +247,8 @@ mod tests {
         }
         for (asked, text) in [
             ("What is 17 * 23?", "The function returned 391."),
+            ("What is 17 * 23?", "[Calculate]: 391"),
+            ("What time is it?", "[current_time]: It is noon."),
             ("And times 2?", "I used the `calculate` tool: 782."),
             ("Take a note: buy bread.", "I've added a note to buy bread."),
             ("Another one: buy milk, and note the price.", "Noted!"),

@@ -45,7 +45,23 @@ def _close_kernel(os):
         sys.exit("the system refuses the filter of system calls")
 
 
-def _become_child(os):
+def _memory_of(os, processes):
+    # Memory in bytes, with parts of what processes share. A process may hide all but its whole memory.
+    total = 0
+    for process in processes:
+        try:
+            with open(f"/proc/{process}/smaps_rollup") as lines:
+                total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+        except OSError:
+            try:
+                with open(f"/proc/{process}/statm") as sizes:
+                    total += int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            except OSError:
+                pass
+    return total
+
+
+def _become_child(os, memory):
     # The first process of a namespace is no usual one: it ignores signals, and has to wait for orphans.
     script = os.fork()
     if script == 0:
@@ -53,12 +69,11 @@ def _become_child(os):
     import select
 
     os.close(0)
-    os.close(2)
     # Bubblewrap that is killed while it begins leaves this process behind. The runner reads the output, so the end of the
     # reader is the end of the run.
     events = select.poll()
     events.register(1, 0)
-    pause = 1000
+    pause = 200
     try:
         events.register(os.pidfd_open(script), select.POLLIN)
     except (AttributeError, OSError):
@@ -68,6 +83,11 @@ def _become_child(os):
         for stream, _ in events.poll(pause):
             if stream == 1:
                 os._exit(1)
+        # The system limits the memory of each process.
+        processes = [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+        if len(processes) > 1 and _memory_of(os, processes) > memory:
+            os.write(2, b"MemoryError: all processes of the script together took more than %d MiB\n" % (memory >> 20))
+            os.kill(-1, 9)
         ended, status = os.waitpid(-1, os.WNOHANG)
         while ended not in (0, script):
             ended, status = os.waitpid(-1, os.WNOHANG)
@@ -80,7 +100,7 @@ def _start():
     if os.getpid() == 1:
         _leave_keyrings(os)
         _close_kernel(os)
-        _become_child(os)
+        _become_child(os, int(sys.argv[3]))
     source_len, input_len, memory, cpu, file, processes = map(int, sys.argv[1:7])
     packages = sys.argv[7]
     pipe = sys.stdin.buffer
@@ -118,5 +138,5 @@ def _start():
 
 
 _code = _start()
-del _leave_keyrings, _close_kernel, _become_child, _start
+del _leave_keyrings, _close_kernel, _memory_of, _become_child, _start
 exec(globals().pop("_code"))

@@ -19,6 +19,12 @@ use super::runner::{Script, ScriptOutput, ScriptRunner};
 /// Prints the breaches that it achieved.
 const SCRIPT: &str = include_str!("canary.py");
 
+/// The same for a runner that knows a part of Python.
+const SUBSET_SCRIPT: &str = include_str!("canary_subset.py");
+
+/// Takes 1 TiB of memory: a script in a part of Python may not survive its limit.
+const GREEDY_SCRIPT: &str = "print(len('a' * (1 << 40)))";
+
 /// Time limit of the script.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -56,10 +62,17 @@ pub(super) fn try_out(runner: &Arc<dyn ScriptRunner>) -> Result<Guarantees, Stri
 pub async fn measure(runner: &dyn ScriptRunner) -> Result<Guarantees, String> {
     let declared = runner.guarantees();
     let bait = Bait::new().map_err(|error| format!("the trial cannot be prepared: {error}"))?;
-    let script = Script::new(SCRIPT).with_input(bait.told(declared)?).with_timeout(LIMIT);
-    let output = runner.run(script, &CallContext::new("scripts")).await;
-    let broken = broken(&output.map_err(|error| error.to_string())?)?;
-    if let Some(words) = broken.values().flatten().next() {
+    let is_subset = runner.subset().is_some();
+    let source = if is_subset { SUBSET_SCRIPT } else { SCRIPT };
+    let output = ran(runner, Script::new(source).with_input(bait.told(declared)?)).await?;
+    let mut broken: Vec<_> = broken(&output)?.into_values().flatten().collect();
+    if is_subset && declared.limits {
+        let greedy = ran(runner, Script::new(GREEDY_SCRIPT)).await?;
+        if greedy.exit_code != Some(1) || !greedy.stderr.contains("MemoryError") {
+            broken.push("has no limit of memory".to_owned());
+        }
+    }
+    if let Some(words) = broken.first() {
         let name = runner.name();
         return Err(format!("`{name}` does not keep what it guarantees: a script {words}"));
     }
@@ -67,6 +80,13 @@ pub async fn measure(runner: &dyn ScriptRunner) -> Result<Guarantees, String> {
         return Err("a process that a script has started goes on when the script has ended".to_owned());
     }
     Ok(declared)
+}
+
+async fn ran(runner: &dyn ScriptRunner, script: Script) -> Result<ScriptOutput, String> {
+    let output = runner
+        .run(script.with_timeout(LIMIT), &CallContext::new("scripts"))
+        .await;
+    output.map_err(|error| error.to_string())
 }
 
 /// Things of the host that a script must not reach.

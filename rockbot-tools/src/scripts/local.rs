@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rockbot_core::config::Config;
+use rockbot_core::config::{Config, Section};
 use rockbot_core::process::{Command, Output};
 use rockbot_core::{BoxError, CallContext, Secret};
 
@@ -74,7 +74,7 @@ pub(super) const PACKAGES_OF_ROOT: &str = "/var/cache/rockbot/script-packages";
 #[derive(Debug)]
 pub struct LocalScriptRunner {
     pub(super) isolation: Isolation,
-    /// Memory of one process, in bytes.
+    /// Memory of one process, and of all of a script, in bytes.
     pub(super) memory: u64,
     pub(super) packages: PackageCache,
     /// The folders that sessions keep; `None` if they keep none.
@@ -159,17 +159,13 @@ impl LocalScriptRunner {
     /// Creates the runner with these walls.
     pub(super) fn read(config: &Config, data: Option<&Path>, isolation: Isolation) -> Result<Self, BoxError> {
         let section = config.section("Scripts")?;
-        let memory = section.get_or("MemoryMegabytes", MEMORY_MEGABYTES)?;
-        if !(64..=1 << 20).contains(&memory) {
-            return Err("`Scripts.MemoryMegabytes` is between 64 and 1048576".into());
-        }
         let packages = PackageCache {
             index: section.get::<Secret>("PackageIndex")?,
             folder: package_folder(section.get::<PathBuf>("PackageFolder")?, data),
         };
         Ok(Self {
             isolation,
-            memory: memory << 20,
+            memory: memory(&section)?,
             packages,
             work: None,
         })
@@ -213,6 +209,15 @@ impl LocalScriptRunner {
         let last = [processes.to_string().into(), packages.unwrap_or_default().into()];
         fixed.into_iter().chain(numbers).chain(last).collect()
     }
+}
+
+/// Reads the setting `MemoryMegabytes`, as bytes.
+pub(super) fn memory(section: &Section<'_>) -> Result<u64, BoxError> {
+    let memory = section.get_or("MemoryMegabytes", MEMORY_MEGABYTES)?;
+    if !(64..=1 << 20).contains(&memory) {
+        return Err("`Scripts.MemoryMegabytes` is between 64 and 1048576".into());
+    }
+    Ok(memory << 20)
 }
 
 /// Returns the folder of installed packages; `None` if there is no place for one.
@@ -286,7 +291,7 @@ fn system_folder(folder: &Path) -> Vec<OsString> {
 }
 
 /// Returns a listener to the output that reports the last line of it from time to time.
-fn reporter(cx: &CallContext) -> impl FnMut(&[u8]) + Send + use<> {
+pub(super) fn reporter(cx: &CallContext) -> impl FnMut(&[u8]) + Send + use<> {
     let progress = cx.progress().clone();
     let mut reported: Option<Instant> = None;
     move |part| {
@@ -302,23 +307,30 @@ fn reporter(cx: &CallContext) -> impl FnMut(&[u8]) + Send + use<> {
 }
 
 fn result(output: &Output) -> Result<ScriptOutput, ScriptError> {
+    let output = captured(output);
+    // Its own words when it cannot set up the sandbox.
+    match output.stderr.strip_prefix("bwrap: ") {
+        Some(reason) if output.exit_code == Some(1) => {
+            Err(ScriptError::Unavailable(format!("bubblewrap: {}", reason.trim())))
+        }
+        _ => Ok(output),
+    }
+}
+
+/// Returns the output of a process as the output of its script.
+pub(super) fn captured(output: &Output) -> ScriptOutput {
     let is_cut = output.is_truncated && output.stdout.len() >= MAX_STDOUT;
     let mut stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if is_cut {
         stdout.push_str(&cut_off());
     }
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let exit_code = output.status.map(code);
-    // Its own words when it cannot set up the sandbox.
-    match stderr.strip_prefix("bwrap: ") {
-        Some(reason) if exit_code == Some(1) => Err(ScriptError::Unavailable(format!("bubblewrap: {}", reason.trim()))),
-        _ => Ok(ScriptOutput {
-            stdout,
-            stderr,
-            exit_code,
-            guarantees: None,
-            files: Vec::new(),
-        }),
+    ScriptOutput {
+        stdout,
+        stderr,
+        exit_code: output.status.map(code),
+        guarantees: None,
+        files: Vec::new(),
     }
 }
 

@@ -1,17 +1,19 @@
 //! Python scripts that a model writes: run behind walls that were tried out.
 //!
 //! Scripts (`rockbot-tools/src/scripts`). A `ScriptRunner` declares guarantees (network, files,
-//! credentials, limits, cleanup); `local.rs` runs Python in bubblewrap. A canary tries the
-//! guarantees out before the tool is there. A guarantee that does not hold keeps the tool away,
-//! with the reason in the list of parts. Script and input go through standard input, so nothing
-//! of a run is on the disk of the host but the `/work` folders that sessions may keep (`work.rs`).
-//! The bootstrap of a script leaves the host's keyring and installs a filter of system calls
+//! credentials, limits, cleanup); `local.rs` runs Python in bubblewrap, and `monty.rs` runs a part
+//! of Python where there are no namespaces. A canary tries the guarantees out before the tool is
+//! there: the first runner that keeps them has the tool. If none does, there is no tool, and the
+//! reasons are in the list of parts. In bubblewrap script and input go through standard input, so
+//! nothing of a run is on the disk of the host but the `/work` folders that sessions may keep
+//! (`work.rs`). The bootstrap of a script leaves the host's keyring and installs a filter of system calls
 //! (seccomp), before the script is read. `remote/` is the runner over the bus: a scripts manager
 //! runs the scripts, and declares their guarantees (`wire.rs` has the messages).
 
 mod canary;
 mod guarantees;
 mod local;
+mod monty;
 mod package;
 mod packages;
 mod remote;
@@ -28,7 +30,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::BoxError;
-use rockbot_core::config::Config;
+use rockbot_core::config::{Config, Section};
 use rockbot_core::messaging::Bus;
 use rockbot_core::subsystem::{Declarations, Idle, PartCost, Parts, Running, Subsystem};
 use rockbot_core::tool::Tool;
@@ -40,6 +42,7 @@ pub use package::{Package, PackageError};
 pub use runner::{Script, ScriptError, ScriptOutput, ScriptRunner, WorkFile};
 
 use local::Isolation;
+use monty::MontyScriptRunner;
 use remote::RemoteScriptRunner;
 use tool::{MAX_SECONDS, ScriptState};
 use work::WorkFolders;
@@ -52,15 +55,20 @@ const TIMEOUT_SECONDS: u64 = 30;
 /// On Linux a script runs in a sandbox of [bubblewrap](https://github.com/containers/bubblewrap)
 /// without network, with a system that it only reads, and with none of the host's variables, files
 /// and rights, and without system calls that reach past namespaces. Its time, the memory, CPU time and file sizes of each of its processes, and their
-/// number are limited, and its output is cut off at 256 KiB; the memory of all its processes
-/// together is not limited. When it ends, in whatever way, nothing of it stays behind. A host that
+/// number are limited, and its output is cut off at 256 KiB. The memory of all its processes
+/// together has the same limit as that of one: it is looked at five times a second, and a script
+/// that goes over it is ended. When it ends, in whatever way, nothing of it stays behind. A host that
 /// root runs starts scripts as the user 65534, who owns nothing.
 ///
 /// What a sandbox guarantees is tried out while the host is built, by a script that tries to
 /// break each of the [`Guarantees`]. If it succeeds, or if `bwrap` or `python3` is missing or the
-/// system refuses namespaces, as in many containers, the host has no such tool, and the reason is
-/// logged and listed with the parts of the host. What was tried out is named by the guide of the
-/// tool and in each answer.
+/// system refuses namespaces, as in many containers, scripts run in
+/// [`monty`](https://pypi.org/project/pydantic-monty-runtime/), if that program is installed: an
+/// interpreter of a part of Python, which gives scripts no rights of the system at all, limits the
+/// memory of a whole script, and has no packages. Its guide tells the model which part. If `monty`
+/// does not pass the trial either, the host has no such tool. The reasons are logged and listed
+/// with the parts of the host. What was tried out is named by the guide of the tool and in each
+/// answer.
 ///
 /// With the setting `WorkMegabytes` each session has a folder `/work`, which is there again for its
 /// next script. A script that goes over the quota, or over 1 000 files, is ended, and what it wrote
@@ -74,9 +82,10 @@ const TIMEOUT_SECONDS: u64 = 30;
 ///
 /// | setting (`Scripts`) | default |
 /// |---|---|
-/// | `Runner`: `local` for the sandbox, `remote` for a [scripts manager](Self::remote) | `local` |
+/// | `Runner`: `local` for the sandbox, or `monty` where there is none; `monty`; `remote` for a [scripts manager](Self::remote) | `local` |
 /// | `DefaultTimeoutSeconds`: time of a script whose call names none, at most 300 | 30 |
-/// | `MemoryMegabytes` (local): memory of each process of a script | 512 |
+/// | `MemoryMegabytes` (local, monty): memory of each process of a script, and of all of them together | 512 |
+/// | `MontyProgram` (local, monty): path of the program `monty`, or its name in `PATH`; a host of root runs it as the user 65534 | `monty` |
 /// | `PackageIndex` (local): URL of a package index, or a folder of wheels | the one of `uv` or `pip` |
 /// | `WorkMegabytes` (local): quota of the folder `/work` that a session keeps from one script to the next, at most 10240; 0 for no folder | 0 |
 /// | `WorkFolder` (local): folder of the sessions' folders, which the user 65534 must be able to reach if root runs the host | `script-work` in the data folder; for root `/var/lib/rockbot/script-work` |
@@ -114,9 +123,18 @@ enum Kind {
     Given(Arc<dyn ScriptRunner>),
 }
 
+/// The values of the setting `Runner`.
+enum Place {
+    /// In the sandbox, or in `monty` where there is none.
+    Local,
+    Monty,
+    /// At a scripts manager.
+    Remote,
+}
+
 impl Scripts {
-    /// Creates the tool with scripts in a sandbox on this machine, or with a scripts manager if the
-    /// setting `Scripts.Runner` is `remote`.
+    /// Creates the tool with scripts in a sandbox on this machine, or in `monty` where there is no
+    /// sandbox, or with a scripts manager if the setting `Scripts.Runner` is `remote`.
     pub fn new() -> Self {
         Self::of(Kind::Configured)
     }
@@ -160,8 +178,9 @@ impl Scripts {
         }
     }
 
-    /// Returns the runner of the settings and the default time of a script.
-    fn configure(&mut self, parts: &Parts) -> Result<(Arc<dyn ScriptRunner>, Duration), BoxError> {
+    /// Returns the runners of the settings, the preferred one first, and the default time of a
+    /// script. A runner over the bus is the only one.
+    fn configure(&mut self, parts: &Parts) -> Result<(Vec<Arc<dyn ScriptRunner>>, Duration), BoxError> {
         let config = parts.get::<Config>().unwrap_or_default();
         let section = config.section("Scripts")?;
         let timeout = section.get_or("DefaultTimeoutSeconds", TIMEOUT_SECONDS)?;
@@ -169,32 +188,60 @@ impl Scripts {
         if timeout.is_zero() || timeout > Duration::from_secs(MAX_SECONDS) {
             return Err(format!("`Scripts.DefaultTimeoutSeconds` is between 1 and {MAX_SECONDS}").into());
         }
-        let is_remote = is_remote(&section.get_or("Runner", "local".to_owned())?)?;
-        let isolation = match &self.kind {
-            Kind::Given(runner) => return Ok((Arc::clone(runner), timeout)),
-            Kind::Remote => None,
-            Kind::Configured if is_remote => None,
-            Kind::Configured => Some(Isolation::Bubblewrap),
-            Kind::Unsafe => Some(Isolation::Nothing),
+        let configured = Place::read(&section)?;
+        let place = match &self.kind {
+            Kind::Given(runner) => return Ok((vec![Arc::clone(runner)], timeout)),
+            Kind::Remote => Place::Remote,
+            Kind::Configured => configured,
+            Kind::Unsafe => Place::Local,
         };
-        let Some(isolation) = isolation else {
-            let runner = Arc::<RemoteScriptRunner>::default();
-            self.remote = Some(runner.clone());
-            return Ok((runner, timeout));
+        let runners: Vec<Arc<dyn ScriptRunner>> = match place {
+            Place::Remote => vec![self.remote.insert(Arc::default()).clone()],
+            Place::Monty => vec![Arc::new(MontyScriptRunner::read(&section)?)],
+            Place::Local if matches!(self.kind, Kind::Unsafe) => {
+                let data = parts.data_dir();
+                vec![Arc::new(LocalScriptRunner::read(&config, data, Isolation::Nothing)?)]
+            }
+            Place::Local => {
+                let mut sandbox = LocalScriptRunner::read(&config, parts.data_dir(), Isolation::Bubblewrap)?;
+                sandbox.work = WorkFolders::read(&section, parts.data_dir())?;
+                vec![Arc::new(sandbox), Arc::new(MontyScriptRunner::read(&section)?)]
+            }
         };
-        let mut runner = LocalScriptRunner::read(&config, parts.data_dir(), isolation)?;
-        runner.work = WorkFolders::read(&section, parts.data_dir())?;
-        Ok((Arc::new(runner), timeout))
+        Ok((runners, timeout))
     }
 }
 
-/// Returns `true` if the setting `Runner` asks for a scripts manager.
-fn is_remote(runner: &str) -> Result<bool, BoxError> {
-    match runner {
-        "local" => Ok(false),
-        "remote" => Ok(true),
-        other => Err(format!("`Scripts.Runner` is `local` or `remote`, not `{other}`").into()),
+impl Place {
+    /// Reads the setting `Runner`.
+    fn read(section: &Section<'_>) -> Result<Self, BoxError> {
+        match &*section.get_or("Runner", "local".to_owned())? {
+            "local" => Ok(Self::Local),
+            "monty" => Ok(Self::Monty),
+            "remote" => Ok(Self::Remote),
+            other => Err(format!("`Scripts.Runner` is `local`, `monty` or `remote`, not `{other}`").into()),
+        }
     }
+}
+
+/// Tries out the runners in their order. Returns the first that keeps its guarantees, with the
+/// line of the part.
+fn select(runners: Vec<Arc<dyn ScriptRunner>>) -> Result<(Arc<dyn ScriptRunner>, Guarantees, String), String> {
+    let mut refused = Vec::new();
+    for runner in runners {
+        match canary::try_out(&runner) {
+            Ok(guarantees) => {
+                let mut part = format!("{}: {guarantees}", runner.name());
+                for reason in refused {
+                    tracing::warn!(%reason, runner = runner.name(), "scripts run in another runner");
+                    part = format!("{part}; chosen because {reason}");
+                }
+                return Ok((runner, guarantees, part));
+            }
+            Err(reason) => refused.push(reason),
+        }
+    }
+    Err(refused.join("; "))
 }
 
 impl Default for Scripts {
@@ -210,29 +257,25 @@ impl Subsystem for Scripts {
     }
 
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
-        let (runner, timeout) = self.configure(declarations.parts())?;
+        let (runners, timeout) = self.configure(declarations.parts())?;
         if let Some(managers) = &self.remote {
             let advice =
                 "give the host a bus with `.bus(…)` or `.shared_bus(…)`: a scripts manager runs scripts over it";
             declarations.require::<dyn Bus>(advice);
-            let tool = ScriptState::new(runner, timeout).into_remote_tool(managers.clone());
+            let tool = ScriptState::new(managers.clone(), timeout).into_remote_tool(managers.clone());
             add(declarations, "scripts (scripts manager)".to_owned(), tool);
             return Ok(());
         }
-        let guarantees = match canary::try_out(&runner) {
-            Ok(guarantees) => guarantees,
+        let (runner, guarantees, part) = match select(runners) {
+            Ok(selected) => selected,
             Err(reason) => {
                 tracing::warn!(%reason, "scripts are not available");
                 declarations.cost(PartCost::off(format!("scripts (unavailable: {reason})")));
                 return Ok(());
             }
         };
-        let part = format!("scripts ({}: {guarantees})", runner.name());
-        add(
-            declarations,
-            part,
-            ScriptState::new(runner, timeout).into_tool(guarantees),
-        );
+        let tool = ScriptState::new(runner, timeout).into_tool(guarantees);
+        add(declarations, format!("scripts ({part})"), tool);
         Ok(())
     }
 

@@ -45,6 +45,13 @@ pub trait ScriptRunner: fmt::Debug + Send + Sync + 'static {
     fn keeps_files(&self) -> bool {
         false
     }
+
+    /// Returns the guide of the tool if the runner knows only a part of Python 3 and its standard
+    /// library: which part, and where a script finds its input. Such a runner has the input in the
+    /// global variable `ROCKBOT_INPUT`, of any size. Default `None`, for all of Python.
+    fn subset(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A script to run.

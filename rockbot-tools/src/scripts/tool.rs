@@ -9,6 +9,7 @@ use rockbot_core::support::one_line;
 use rockbot_core::tool::{Tool, ToolError, ToolErrorCode, ToolGroup, ToolState, stateful_tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::guarantees::Guarantees;
 use super::package::Package;
@@ -31,6 +32,9 @@ const MAX_CONCURRENT: u32 = 4;
 /// Maximum number of files that an answer names, and of characters of a name.
 const MAX_NAMED: usize = 20;
 const MAX_NAME: usize = 100;
+
+/// The guide of the tool, for all of Python.
+const GUIDE: &str = include_str!("guides/scripts.md");
 
 /// The part of the guide about the folder of a session.
 const KEPT_FILES: &str = "- Files in `/work` are kept for later scripts of this conversation, within a quota. The answer names those that \
@@ -71,7 +75,11 @@ impl ScriptState {
     /// first.
     pub(super) fn into_tool(self, guarantees: Guarantees) -> Tool {
         let keeps_files = self.runner.keeps_files();
-        let tool = self.with_guide(&format!("{guarantees}"));
+        let is_subset = self.runner.subset().is_some();
+        let mut tool = self.with_guide(&format!("{guarantees}"));
+        if is_subset {
+            tool = of_subset(tool);
+        }
         if !guarantees.are_walls() {
             tool.needs_endorsement()
         } else if keeps_files {
@@ -90,7 +98,7 @@ impl ScriptState {
         let walls = format!("\nScripts run with `{}`: {guarantees}.\n", self.runner.name());
         let kept = if self.runner.keeps_files() { KEPT_FILES } else { "" };
         let group = ToolGroup::new("scripts", "run Python scripts: calculate, parse and convert data")
-            .with_guide(include_str!("guides/scripts.md").to_owned() + kept + &walls);
+            .with_guide(self.runner.subset().unwrap_or(GUIDE).to_owned() + kept + &walls);
         stateful_tool(NAME, self, execute)
             .source("scripts")
             .time_limit(Duration::from_secs(MAX_SECONDS + 10) + INSTALL_LIMIT + MARGIN)
@@ -103,6 +111,17 @@ impl ScriptState {
         let guarantees = declared.unwrap_or_else(|| self.runner.guarantees());
         format!("[{}: {guarantees}]", self.runner.name())
     }
+}
+
+/// Describes the tool of a runner that knows a part of Python.
+fn of_subset(tool: Tool) -> Tool {
+    let mut tool =
+        tool.description("Runs a script in the part of Python that the guide names, and returns what it prints.");
+    let arguments = &mut tool.registration.parameters_schema["properties"];
+    arguments["script"]["description"] = json!("Source in this part of Python 3. It prints its result, best as JSON.");
+    arguments["input_data"]["description"] = json!("Text for the script: in the variable ROCKBOT_INPUT.");
+    arguments["pip_packages"]["description"] = json!("Not available: the script has the modules of the guide alone.");
+    tool
 }
 
 async fn execute(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::super::local::Isolation;
-use super::super::runner::{Script, ScriptRunner as _};
+use super::super::runner::{Script, ScriptOutput, ScriptRunner as _};
 use super::{Local, context, sandbox};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -166,6 +166,22 @@ async fn what_goes_over_a_limit_fails_with_its_reason() {
         .run("import resource as r\nr.setrlimit(r.RLIMIT_CPU, (1, 1))\nwhile True: pass")
         .await;
     assert!(matches!(busy.exit_code, Some(137 | 152)), "{busy:?}");
+    sandbox.is_gone().await;
+}
+
+#[tokio::test]
+async fn the_memory_of_all_processes_together_is_limited() {
+    let Some(sandbox) = sandbox().await else { return };
+    let greedy = "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n        taken = b'x' * (150 << 20)\n        \
+        time.sleep(300)\ntime.sleep(300)";
+    let output = sandbox.run(greedy).await;
+    assert_eq!(output.exit_code, Some(137), "{output:?}");
+    let reason = "MemoryError: all processes of the script together took more than 512 MiB\n";
+    assert_eq!(output.stderr, reason);
+    // Memory that processes share is counted once.
+    let shared = "import os, time\nshared = b'x' * (300 << 20)\nfor _ in range(8):\n    if os.fork() == 0:\n        \
+        time.sleep(2)\n        os._exit(0)\ntime.sleep(2)\nprint('fine')";
+    assert_eq!(sandbox.run(shared).await, ScriptOutput::new(0, "fine\n", ""));
     sandbox.is_gone().await;
 }
 

@@ -3,6 +3,7 @@
 mod conformance;
 mod escapes;
 mod faults;
+mod monty;
 mod packages;
 mod subsystem;
 mod tool;
@@ -28,9 +29,7 @@ struct Local {
 
 impl Local {
     fn new(isolation: Isolation) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = u64::from(std::process::id()) * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
-        Self::with_memory(isolation, (512 << 20) + number)
+        Self::with_memory(isolation, marked_memory())
     }
 
     fn with_memory(isolation: Isolation, memory: u64) -> Self {
@@ -68,6 +67,13 @@ impl Local {
     async fn is_gone(&self) {
         wait_for(|| !is_running(&self.marker)).await;
     }
+}
+
+/// Returns a limit of memory that no other runner of a test has.
+fn marked_memory() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = u64::from(std::process::id()) * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
+    (512 << 20) + number
 }
 
 fn context() -> CallContext {

@@ -60,7 +60,7 @@ impl ScriptRunner for Missing {
     }
 }
 
-fn declared(mut scripts: Scripts, settings: &str) -> Result<MergedDeclarations, String> {
+pub(super) fn declared(mut scripts: Scripts, settings: &str) -> Result<MergedDeclarations, String> {
     let config = Config::new().with_text("agent.toml", settings).unwrap();
     let mut parts = Parts::new(AgentIdentity::new("clerk"), Arc::new(SystemClock), None);
     parts.provide(Arc::new(config));
@@ -70,7 +70,7 @@ fn declared(mut scripts: Scripts, settings: &str) -> Result<MergedDeclarations, 
 }
 
 /// Calls the tool, and returns what it answers, also if that is an error.
-async fn answer(declared: &MergedDeclarations, arguments: serde_json::Value) -> String {
+pub(super) async fn answer(declared: &MergedDeclarations, arguments: serde_json::Value) -> String {
     let tool = &declared.tools[0];
     let request = ToolInvokeRequest::new("c1", tool.registration.name.clone(), arguments.to_string());
     match tool.executor.execute(request, &context()).await {
@@ -80,7 +80,7 @@ async fn answer(declared: &MergedDeclarations, arguments: serde_json::Value) -> 
 }
 
 /// Returns the number of tools, and the line of the part.
-fn offered(scripts: Scripts) -> (usize, String) {
+pub(super) fn offered(scripts: Scripts) -> (usize, String) {
     let declared = declared(scripts, "").unwrap();
     (declared.tools.len(), declared.costs[0].1.to_string())
 }
@@ -225,10 +225,11 @@ fn wrong_settings_are_errors_of_the_host() {
             "`Scripts.MemoryMegabytes` is between 64 and 1048576",
         ),
         ("PackageFolder = 1", "`Scripts.PackageFolder`"),
+        ("MontyProgram = 1", "`Scripts.MontyProgram`"),
         ("WorkMegabytes = 10241", "`Scripts.WorkMegabytes` is at most 10240"),
         (
             "Runner = \"cloud\"",
-            "`Scripts.Runner` is `local` or `remote`, not `cloud`",
+            "`Scripts.Runner` is `local`, `monty` or `remote`, not `cloud`",
         ),
     ] {
         let error = declared(Scripts::new(), &format!("[Scripts]\n{settings}")).unwrap_err();

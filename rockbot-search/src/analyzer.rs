@@ -1,7 +1,6 @@
 //! Analyzers: the splitting of texts into terms.
 
 use std::fmt;
-use std::ops::ControlFlow;
 
 use super::english::{Role, role};
 use super::fold::fold;
@@ -99,33 +98,32 @@ const ENOUGH: usize = 2;
 
 impl Analyzer for UnicodeAnalyzer {
     fn words(&self, text: &str, each: &mut dyn FnMut(&str, &str)) {
-        read(text, &mut |term, written, _| {
-            each(term, written);
-            ControlFlow::Continue(())
-        });
+        read(text, &mut |term, written, _| each(term, written));
     }
 
     fn query_words(&self, query: &str, each: &mut dyn FnMut(&str, &str)) {
+        // The terms before there are enough content words, with `true` for a function word: most
+        // queries have enough within a few words.
+        let mut first: Vec<(String, String, bool)> = Vec::new();
         let mut contents = 0;
-        read(query, &mut |_, _, is_function| {
-            contents += usize::from(!is_function);
-            match contents {
-                ENOUGH => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        });
         read(query, &mut |term, written, is_function| {
-            if contents < ENOUGH || !is_function {
+            contents += usize::from(!is_function);
+            if contents < ENOUGH {
+                first.push((term.to_owned(), written.to_owned(), is_function));
+                return;
+            }
+            let kept = first.drain(..).filter(|(_, _, is_function)| !is_function);
+            kept.for_each(|(term, written, _)| each(&term, &written));
+            if !is_function {
                 each(term, written);
             }
-            ControlFlow::Continue(())
         });
+        first.iter().for_each(|(term, written, _)| each(term, written));
     }
 }
 
-/// A consumer of terms, each with the word as written and `true` for a function word. It may end
-/// the reading.
-type EachTerm<'e> = &'e mut dyn FnMut(&str, &str, bool) -> ControlFlow<()>;
+/// A consumer of terms, each with the word as written and `true` for a function word.
+type EachTerm<'e> = &'e mut dyn FnMut(&str, &str, bool);
 
 /// Calls `each` with the terms of `text`, in order.
 fn read(text: &str, each: EachTerm<'_>) {
@@ -136,47 +134,35 @@ fn read(text: &str, each: EachTerm<'_>) {
         if let Some(len) = plain_word(rest.as_str()).filter(|_| word.is_empty()) {
             let (plain, behind) = rest.as_str().split_at(len);
             rest = behind.chars();
-            if word.whole(plain, is_sentence_start, each).is_break() {
-                return;
-            }
+            word.whole(plain, is_sentence_start, each);
             is_sentence_start = false;
         }
         let Some(c) = rest.next() else { break };
-        let step = if is_whole_word(c) {
-            match word.end(each) {
-                ControlFlow::Continue(()) => {
-                    let mut bytes = [0; 4];
-                    let sign: &str = c.encode_utf8(&mut bytes);
-                    each(sign, sign, false)
-                }
-                end @ ControlFlow::Break(()) => end,
-            }
+        if is_whole_word(c) {
+            word.end(each);
+            let mut bytes = [0; 4];
+            let sign: &str = c.encode_utf8(&mut bytes);
+            each(sign, sign, false);
         } else if c.is_alphanumeric() || is_combining(c) {
             if word.folded.is_empty() {
                 word.is_name = c.is_uppercase() && !is_sentence_start;
                 is_sentence_start = false;
             }
             word.push(c);
-            continue;
         } else if matches!(c, '\'' | '’') && word.is_possessive_before(rest.as_str()) {
             // Marienau's: a possession is found by the owner's name.
             rest.next();
-            word.end(each)
+            word.end(each);
         } else if matches!(c, '\'' | '’') && word.folded.len() > 2 && goes_on(rest.as_str()) {
             // don't, but not l'eau
-            continue;
         } else if is_sign_of_a_name(&word.folded, c, rest.as_str()) {
             word.folded.push(c);
-            continue;
         } else {
             is_sentence_start |= matches!(c, '.' | '!' | '?' | ':' | '"' | '\n');
-            word.end(each)
-        };
-        if step.is_break() {
-            return;
+            word.end(each);
         }
     }
-    let _ended = word.end(each);
+    word.end(each);
 }
 
 /// Returns the length of the word that `text` begins with, if it consists of small letters `a` to
@@ -234,14 +220,14 @@ impl PendingWord {
     }
 
     /// Emits a [plain word](plain_word) that begins where no word is being read.
-    fn whole(&mut self, plain: &str, is_sentence_start: bool, each: EachTerm<'_>) -> ControlFlow<()> {
+    fn whole(&mut self, plain: &str, is_sentence_start: bool, each: EachTerm<'_>) {
         if plain.as_bytes()[0].is_ascii_lowercase() {
             return emit(plain, false, each);
         }
         self.is_name = !is_sentence_start;
         self.folded.push_str(plain);
         self.folded.make_ascii_lowercase();
-        self.end(each)
+        self.end(each);
     }
 
     fn push(&mut self, c: char) {
@@ -294,11 +280,11 @@ impl PendingWord {
 
     /// Emits the word and its parts, without stop words. A word with accents never is one: `thé` is
     /// not `the`.
-    fn end(&mut self, each: EachTerm<'_>) -> ControlFlow<()> {
+    fn end(&mut self, each: EachTerm<'_>) {
         if self.folded.is_empty() {
-            return ControlFlow::Continue(());
+            return;
         }
-        let mut step = self.emit(&self.folded, self.is_name, each);
+        self.emit(&self.folded, self.is_name, each);
         if (1..MAX_PARTS).contains(&self.parts) {
             let mut from = 0;
             for to in self.cuts[..self.parts]
@@ -308,34 +294,33 @@ impl PendingWord {
             {
                 let part = &self.folded[from..to];
                 // A single letter is a prefix, as in `iPhone`, and says nothing.
-                if step.is_continue() && (part.len() > 1 || part.as_bytes()[0].is_ascii_digit()) {
-                    step = self.emit(part, false, each);
+                if part.len() > 1 || part.as_bytes()[0].is_ascii_digit() {
+                    self.emit(part, false, each);
                 }
                 from = to;
             }
         }
         self.folded.clear();
         (self.has_accents, self.parts, self.last) = (false, 0, Letter::Lower);
-        step
     }
 
     /// Emits the word or a part of it.
-    fn emit(&self, word: &str, is_name: bool, each: EachTerm<'_>) -> ControlFlow<()> {
+    fn emit(&self, word: &str, is_name: bool, each: EachTerm<'_>) {
         if self.has_accents {
-            each(stem(word), word, false)
+            each(stem(word), word, false);
         } else {
-            emit(word, is_name, each)
+            emit(word, is_name, each);
         }
     }
 }
 
 /// Emits a word that is in lower case, unless it is a stop word.
-fn emit(word: &str, is_name: bool, each: EachTerm<'_>) -> ControlFlow<()> {
+fn emit(word: &str, is_name: bool, each: EachTerm<'_>) {
     match role(word) {
         Role::Content => each(stem(word), word, false),
         Role::FormOf(base) => each(stem(base), word, false),
         Role::Function => each(stem(word), word, !(is_name && word.len() > 1)),
-        Role::Stop => ControlFlow::Continue(()),
+        Role::Stop => {}
     }
 }
 

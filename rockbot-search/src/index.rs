@@ -121,7 +121,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
     /// rarest are searched for.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Ranked<K>> {
         let collection = Collection::new(self.len(), self.total_length as f64, self.weights);
-        let mut scores = vec![0.0_f32; self.keys.len()];
+        let mut scores = vec![0.0_f32; self.keys.len().next_multiple_of(BLOCK)];
         for term in query_terms(&*self.analyzer, &self.vocabulary, query) {
             let texts = term.postings.texts();
             let weight = self.weight(collection, texts);
@@ -163,18 +163,19 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
         }
     }
 
-    /// Selects the `limit` best texts with a bounded heap.
+    /// Selects the `limit` best texts with a bounded heap. `scores` holds whole blocks, in which
+    /// there is no text behind the last.
     fn best(&self, scores: &[f32], limit: usize) -> Vec<Ranked<K>> {
         let mut best = BinaryHeap::with_capacity(limit.min(scores.len()));
-        let mut least = 0.0;
-        for (keys, scores) in self.keys.chunks(BLOCK).zip(scores.chunks(BLOCK)) {
-            let is_good = |score: f32| (score > 0.0) & (score >= least);
+        let mut least = f32::MIN_POSITIVE;
+        let (blocks, _) = scores.as_chunks::<BLOCK>();
+        for (keys, block) in self.keys.chunks(BLOCK).zip(blocks) {
             // Without branches, so that the compiler compares many scores at once: most are too low.
-            if !scores.iter().fold(false, |found, score| found | is_good(*score)) {
+            if !block.iter().fold(false, |found, score| found | (*score >= least)) {
                 continue;
             }
-            for (key, &score) in keys.iter().zip(scores) {
-                if score <= 0.0 || score < least {
+            for (key, &score) in keys.iter().zip(block) {
+                if score < least {
                     continue;
                 }
                 let Some(key) = key else { continue };
@@ -185,7 +186,7 @@ impl<K: Clone + Ord + Hash> Bm25Index<K> {
                     *worst = hit;
                 }
                 if best.len() == limit {
-                    least = best.peek().map_or(0.0, |worst| worst.0.score);
+                    least = best.peek().map_or(least, |worst| worst.0.score);
                 }
             }
         }

@@ -29,7 +29,10 @@ struct FeedState {
     /// Position after the last report.
     end: u64,
     bytes: usize,
-    readers: Vec<Waker>,
+    /// Number of readers.
+    readers: usize,
+    /// Readers that wait for the next report.
+    waiting: Vec<Waker>,
 }
 
 struct KeptReport {
@@ -39,7 +42,7 @@ struct KeptReport {
 }
 
 /// A position in a feed. The reader goes on from there.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct FeedReader {
     feed: TurnFeed,
     position: u64,
@@ -49,6 +52,38 @@ impl TurnFeed {
     /// Creates a feed without reports.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Restores a feed from the position before its first report and its reports, as
+    /// [`without_readers`](Self::without_readers) returned them.
+    pub fn restored(first: u64, reports: impl IntoIterator<Item = TurnProgress>) -> Self {
+        let feed = Self::new();
+        let mut state = feed.lock();
+        state.end = first;
+        reports.into_iter().for_each(|progress| state.push(progress));
+        drop(state);
+        feed
+    }
+
+    /// Returns the position before the first report, and the reports, so that the holder of a feed
+    /// may keep them in another form. Returns `None` while the feed has a reader, to whom further
+    /// reports must come.
+    ///
+    /// ```
+    /// use rockbot_core::turn::{TurnFeed, TurnProgress};
+    ///
+    /// let feed = TurnFeed::new();
+    /// feed.push(TurnProgress::Note("Tea.".into()));
+    /// let (first, reports) = feed.without_readers().expect("nothing reads it");
+    /// assert_eq!(reports, [TurnProgress::Note("Tea.".into())]);
+    /// let same = TurnFeed::restored(first, reports);
+    /// assert_eq!(same.without_readers(), feed.without_readers());
+    /// ```
+    pub fn without_readers(&self) -> Option<(u64, Vec<TurnProgress>)> {
+        let state = self.lock();
+        let first = state.reports.front().map_or(state.end, |report| report.start);
+        let reports = || state.reports.iter().map(|report| report.progress.clone()).collect();
+        (state.readers == 0).then(|| (first, reports()))
     }
 
     /// Returns a sink that appends to the feed, and passes each report on to `sink`. The outcome is
@@ -74,6 +109,7 @@ impl TurnFeed {
 
     /// Returns a reader of the reports behind `position`.
     pub(super) fn read_after(&self, position: u64) -> FeedReader {
+        self.lock().readers += 1;
         let feed = self.clone();
         FeedReader { feed, position }
     }
@@ -82,9 +118,9 @@ impl TurnFeed {
     pub fn push(&self, progress: TurnProgress) {
         let mut state = self.lock();
         state.push(progress);
-        let readers = std::mem::take(&mut state.readers);
+        let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        readers.into_iter().for_each(Waker::wake);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, FeedState> {
@@ -165,10 +201,16 @@ impl FeedReader {
             self.position = end;
             return Poll::Ready(progress);
         }
-        if !state.readers.iter().any(|reader| reader.will_wake(cx.waker())) {
-            state.readers.push(cx.waker().clone());
+        if !state.waiting.iter().any(|reader| reader.will_wake(cx.waker())) {
+            state.waiting.push(cx.waker().clone());
         }
         Poll::Pending
+    }
+}
+
+impl Drop for FeedReader {
+    fn drop(&mut self) {
+        self.feed.lock().readers -= 1;
     }
 }
 

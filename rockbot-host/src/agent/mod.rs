@@ -224,6 +224,14 @@ impl Agent {
             // Fails when the stream was dropped.
             let _ = sender.send(outcome);
         });
+        // The task that polls the call may be aborted with the host.
+        let abort = self.shared.turns.engine().abort.clone();
+        let end = async move {
+            let ended = abort.run_until_cancelled(ended).await;
+            ended.and_then(Result::ok).unwrap_or(Err(TurnError::Halted))
+        };
+        // Before the call begins, so that the feed has its reader when the turn is parked.
+        let events = TurnEvents::new(turn, Some(&feed), 0, Box::pin(end));
         let running = match check_runtime() {
             Ok(()) => Some(self.shared.turns.engine().spawn(call.clone()).abort_handle()),
             Err(_) => {
@@ -232,13 +240,6 @@ impl Agent {
                 None
             }
         };
-        // The task that polls the call may be aborted with the host.
-        let abort = self.shared.turns.engine().abort.clone();
-        let end = async move {
-            let ended = abort.run_until_cancelled(ended).await;
-            ended.and_then(Result::ok).unwrap_or(Err(TurnError::Halted))
-        };
-        let events = TurnEvents::new(turn, Some(&feed), 0, Box::pin(end));
         TurnStream::new(events, Some((call, running)))
     }
 

@@ -87,6 +87,8 @@ impl TurnEngine {
         if !top.is_watched() {
             self.announce_approvals(top.request(), &requests).await;
         }
+        // The reports are in memory alone.
+        self.live.keep_whole(top.id());
         for request in requests {
             top.progress().send(|| TurnProgress::ApprovalNeeded(request));
         }

@@ -145,7 +145,8 @@ impl LiveTurns {
 #[cfg(test)]
 mod tests {
     use rockbot_core::turn::{
-        Approver, BudgetLimit, ProgressSink, Recipient, TurnFeed, TurnOutcome, TurnParent, TurnRequest, TurnStatus,
+        ApprovalRequest, Approver, BudgetLimit, ProgressSink, Recipient, TurnEvents, TurnFeed, TurnOutcome, TurnParent,
+        TurnProgress, TurnRequest, TurnStatus,
     };
 
     use super::*;
@@ -205,6 +206,55 @@ mod tests {
         again.publish(TurnState::Ended(Arc::new(ended)));
         assert!(matches!(waiting.await, Ok(TurnState::Ended(_))));
         assert!(!is_compact(&turns, &id));
+    }
+
+    /// Adds a turn that is parked in its compact form, after a report, with a request for approval.
+    fn parked_with_reports(turns: &LiveTurns) -> (Arc<LiveTurn>, TurnFeed, Vec<TurnProgress>) {
+        let request = request("m");
+        let id = request.turn_id();
+        let asked = ApprovalRequest::new(id.clone(), "c1", "send", "{}");
+        let reports = vec![
+            TurnProgress::Delta("May I?".to_owned()),
+            TurnProgress::ApprovalNeeded(asked.clone()),
+        ];
+        let feed = TurnFeed::restored(7, reports.clone());
+        let listener = (ProgressSink::none(), Some(feed.clone()));
+        let live = LiveTurn::accepted(id.clone(), Arc::new(request), listener, None);
+        turns.insert(&live);
+        let outcome = TurnOutcome::new(id, TurnStatus::Parked(vec![asked]), "May I?");
+        assert!(live.suspend(TurnState::Parked(Arc::new(outcome))));
+        (live, feed, reports)
+    }
+
+    fn has_feed(turns: &LiveTurns, id: &TurnId) -> bool {
+        matches!(turns.lock().get(id), Some(Entry::Parked(parked)) if parked.has_feed())
+    }
+
+    #[test]
+    fn a_late_reader_gets_the_reports_of_a_parked_turn() {
+        let turns = LiveTurns::default();
+        let (live, _, reports) = parked_with_reports(&turns);
+        turns.compact(&live);
+        let id = live.id().clone();
+        drop(live);
+        assert!(is_compact(&turns, &id) && !has_feed(&turns, &id));
+        let again = turns.find(&id).unwrap();
+        assert_eq!(again.feed().unwrap().without_readers(), Some((7, reports)));
+    }
+
+    #[tokio::test]
+    async fn a_reader_of_a_turn_before_it_was_parked_gets_the_reports_after_it() {
+        let turns = LiveTurns::default();
+        let (live, feed, _) = parked_with_reports(&turns);
+        let id = live.id().clone();
+        let mut events = TurnEvents::new(id.clone(), Some(&feed), 14, Box::pin(std::future::pending()));
+        drop(feed);
+        turns.compact(&live);
+        drop(live);
+        assert!(has_feed(&turns, &id));
+        let later = TurnProgress::Note("Sent.".to_owned());
+        turns.find(&id).unwrap().progress().send(|| later.clone());
+        assert_eq!(events.next().await.unwrap().unwrap(), later);
     }
 
     #[test]

@@ -59,6 +59,9 @@ const CANDIDATES: usize = 200;
 
 /// Returns the entries that fit the message of `query`, in their order.
 fn fitting(mut entries: Vec<Arc<WorkingEntry>>, query: &ContextQuery) -> Vec<Arc<WorkingEntry>> {
+    if entries.is_empty() {
+        return entries;
+    }
     entries.truncate(CANDIDATES);
     let says_something = query.topics().next() == Some(query.text.trim());
     if refers_back(&query.text) || (says_something && !is_english(&query.text)) {

@@ -120,25 +120,35 @@ impl SkillRecall {
         Ok(found.filter(|skill| skill.is_live()).collect())
     }
 
-    /// Returns the skills that fit, the best first.
+    /// Returns the fitting skills, the best first, up to the last skill from an untrusted source. The
+    /// trusted skills behind the best one and that skill are left out: the list has their lines.
     async fn fitting<'a>(&self, query: &'a ContextQuery) -> Result<Vec<TopicHit<'a, Arc<Skill>>>, BoxError> {
         let search = async |topic| {
             let found = self.skills.search(&query.principal, topic, self.max_skills).await;
             found.map(|found| (topic, found))
         };
         let found = try_join_all(query.topics().map(search)).await?;
-        let mut found = merged(found, |skill: &Arc<Skill>| skill.name.clone());
+        let found = merged(found, |skill: &Arc<Skill>| skill.name.clone());
+        let is_untrusted = |found: &TopicHit<'_, Arc<Skill>>| is_untrusted_source(&found.item.provenance);
+        let last_untrusted = found.iter().rposition(is_untrusted);
         let mut topics: Vec<(&str, TopicWords)> = Vec::new();
-        found.retain(|found| {
+        let mut fitting = Vec::new();
+        for (place, found) in found.into_iter().enumerate() {
+            // Comparing a skill reads its summary.
+            let is_needed = fitting.is_empty() || last_untrusted >= Some(place);
+            if fitting.len() == self.max_skills || !is_needed {
+                break;
+            }
             let known = topics.iter().position(|(topic, _)| *topic == found.topic);
             let at = known.unwrap_or_else(|| {
                 topics.push((found.topic, TopicWords::of(found.topic)));
                 topics.len() - 1
             });
-            topics[at].1.fit(&found.item)
-        });
-        found.truncate(self.max_skills);
-        Ok(found)
+            if topics[at].1.fit(&found.item) {
+                fitting.push(found);
+            }
+        }
+        Ok(fitting)
     }
 }
 

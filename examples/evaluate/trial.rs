@@ -7,7 +7,8 @@ use std::time::Duration;
 use rockbot::agent::TurnStream;
 use rockbot::memory::Memory;
 use rockbot::prelude::*;
-use rockbot::turn::{Briefing, TurnRunner};
+use rockbot::tool::ToolLimits;
+use rockbot::turn::{Briefing, TurnPolicies, TurnRunner};
 use rockbot::{Clock, Timestamp};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
@@ -100,6 +101,8 @@ fn host(task: &Task, configuration: &Configuration, model: &Metered, limits: Lim
         .instructions(INSTRUCTIONS)
         .clock(ThatMorning)
         .chat(model.clone())
+        // No person watches a trial, and its tools are its own.
+        .policies(TurnPolicies::new().with_tool_limits(ToolLimits::default().with_guards_effects(false)))
         .budget(budget);
     let (builder, tools) = match task.conversation {
         Some(_) => {

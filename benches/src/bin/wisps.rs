@@ -117,6 +117,8 @@ fn host(builder: AgentHostBuilder, wisps: usize, steps: &Arc<AtomicUsize>) -> Re
     let model = Spawner {
         left: AtomicUsize::new(wisps),
     };
-    let builder = builder.chat(model).tool(echo.description("Returns its argument."));
+    let builder = builder
+        .chat(model)
+        .tool(echo.description("Returns its argument.").own_output());
     Ok(builder.add(Wisps::new()).budget(budget).build()?)
 }

@@ -176,7 +176,8 @@ async fn the_memory_of_all_processes_together_is_limited() {
         time.sleep(300)\ntime.sleep(300)";
     let output = sandbox.run(greedy).await;
     assert_eq!(output.exit_code, Some(137), "{output:?}");
-    let reason = "MemoryError: all processes of the script together took more than 512 MiB\n";
+    let megabytes = sandbox.runner.memory >> 20;
+    let reason = format!("MemoryError: all processes of the script together took more than {megabytes} MiB\n");
     assert_eq!(output.stderr, reason);
     // Memory that processes share is counted once.
     let shared = "import os, time\nshared = b'x' * (300 << 20)\nfor _ in range(8):\n    if os.fork() == 0:\n        \

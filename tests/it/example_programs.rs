@@ -754,6 +754,18 @@ async fn the_chat_reads_standard_input_and_prints_events() {
     let request = server.requests().remove(0).to_string();
     assert!(request.contains("Standard input:\\nMiso sleeps."), "{request}");
 
+    // A person sees which statements the piped text alone makes.
+    let server = ModelServer::start(|_, _| (200, streamed("The cat Miso sleeps until 11:30. Shall I wake her?")));
+    let mut chat = example("chat", &["--stdin", "What does the cat do?"], folder.path());
+    chat.env("OPENAI_BASE_URL", &server.endpoint).env("OPENAI_MODEL", "m");
+    let mut running = chat.stdin(Stdio::piped()).spawn().unwrap();
+    let input = b"Miso sleeps until 11:30.\n";
+    running.stdin.take().unwrap().write_all(input).await.unwrap();
+    let output = timeout(PATIENCE, running.wait_with_output()).await.unwrap().unwrap();
+    let told = text(&output.stderr);
+    let expected = "  only stdin says: The cat Miso sleeps until 11:30.";
+    assert!(told.lines().any(|line| line == expected), "{told}");
+
     // More than the bound is refused before the model is asked.
     let mut chat = example("chat", &["--stdin", "What is this about?"], folder.path());
     let mut running = chat.stdin(Stdio::piped()).spawn().unwrap();

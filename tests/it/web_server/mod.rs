@@ -12,6 +12,7 @@ mod messages;
 mod openai;
 mod page;
 mod sign_in;
+mod statements;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! The statements of an answer that rest on text of others alone.
 //!
 //! A statement is a sentence. It rests on outside text if a number, a name or an address in it
-//! stands in such a text and in no text of the user or the host, or if most of its words follow each
-//! other there. The
-//! finder compares words and understands nothing: a statement in other words than its source's is
-//! not found, so the label of the whole answer counts where nothing may be missed.
+//! stands in such a text and in no text of the user or the host, or if most of its words follow
+//! each other there. The finder compares words and understands nothing: a statement in other words
+//! than its source's is not found, so the label of the whole answer counts where nothing may be
+//! missed.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,8 +15,8 @@ use crate::action::{is_filler, stem_of};
 use crate::evidence::{Author, Source};
 use crate::origin::cut;
 
-/// Maximum length of the text that is read of all sources together, in bytes. The sources that
-/// were read last come first.
+/// Maximum length of the text that is read of all outside sources together, in bytes, and of all
+/// others together.
 const MAX_READ: usize = 2 << 20;
 
 /// Maximum length of an answer that is examined, in bytes.
@@ -25,7 +25,7 @@ const MAX_ANSWER: usize = 64 << 10;
 /// Maximum number of sources that are compared.
 const MAX_SOURCES: usize = 64;
 
-/// Maximum length of a statement in a [`OutsideStatement`], in bytes.
+/// Maximum length of a statement in an [`OutsideStatement`], in bytes.
 const MAX_STATEMENT: usize = 300;
 
 /// Minimum length of a word that says something, in bytes.
@@ -63,7 +63,8 @@ struct Standing {
 
 /// Finds the statements of an answer that rest on outside text alone, in order.
 ///
-/// At most 64 KiB of the answer are examined, and 2 MiB of the texts that were read last.
+/// At most 64 KiB of the answer are examined, and of the texts of others, as of the
+/// trusted texts, the last 2 MiB that were read.
 pub fn outside_statements(answer: &str, sources: &[Source<'_>]) -> Vec<OutsideStatement> {
     if !sources.iter().any(|source| source.author == Author::Outside) {
         return Vec::new();
@@ -115,20 +116,30 @@ impl Standing {
 /// outside text the words that stand in it.
 fn standing<'a>(numbers: &HashMap<String, usize>, sources: &'a [Source<'_>]) -> (Standing, Vec<(&'a str, Standing)>) {
     let mut known = Standing::default();
-    let mut outside = Vec::new();
+    for (_, text) in latest(sources, |author| author != Author::Outside) {
+        known.add(numbers, text);
+    }
+    let outside = latest(sources, |author| author == Author::Outside).take(MAX_SOURCES);
+    let outside = outside.map(|(name, text)| {
+        let mut standing = Standing::default();
+        standing.add(numbers, text);
+        (name, standing)
+    });
+    (known, outside.collect())
+}
+
+/// Returns names and texts of the sources by wanted authors, the last read first, up to the maximum.
+fn latest<'a>(
+    sources: &'a [Source<'_>],
+    is_wanted: impl Fn(Author) -> bool + 'a,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
     let mut left = MAX_READ;
-    for source in sources.iter().rev() {
+    let wanted = sources.iter().rev().filter(move |source| is_wanted(source.author));
+    wanted.map(move |source| {
         let text = &source.text[..source.text.floor_char_boundary(left)];
         left -= text.len();
-        if source.author != Author::Outside {
-            known.add(numbers, text);
-        } else if outside.len() < MAX_SOURCES {
-            let mut standing = Standing::default();
-            standing.add(numbers, text);
-            outside.push((&*source.name, standing));
-        }
-    }
-    (known, outside)
+        (&*source.name, text)
+    })
 }
 
 /// Returns the places of the sentences of a text. A line ends a sentence, too.
@@ -283,6 +294,10 @@ mod tests {
             Source::new(Author::Outside, "late", long.as_str()),
         ];
         assert_eq!(found("It is 4711.", &sources), []);
+        let own = Source::new(Author::User, "user", "I pay 900 euros.");
+        let long = "900 ".repeat(MAX_READ / 2);
+        let late = Source::new(Author::Outside, "late", long.as_str());
+        assert_eq!(found("You pay 900 euros.", &[own, late]), []);
         let hostile = "é!?.\u{200b}".repeat(1 << 17);
         assert_eq!(outside_statements(&hostile, &sources), []);
     }

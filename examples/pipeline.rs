@@ -91,7 +91,7 @@ async fn main() -> Result<(), BoxError> {
     let host = AgentHost::builder("shop")
         .chat(Rehearsed)
         .data_dir("data/pipeline")
-        .tool(tool("count", count).pure())
+        .tool(tool("count", count).pure().own_output())
         .tool(tool("order", order))
         .add(Pipeline::new("restock", restock))
         .build()?;

@@ -47,8 +47,7 @@ async fn files_of_the_folder_go_as_bytes_and_urls_as_references() {
     let telling = ScriptedModel::new().says("Told.");
     let host = main_host(&asking, &telling).add(FileTools::new(own.path()));
     let main = started(host.add(A2aCaller::new().agent_at(far(&url)))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "Told.").await;
+    until_begun(&main, "Told.").await;
     let asked = last_content(&working.requests()[0]);
     let words = asked.words();
     assert!(words.contains(REPORT), "{words}");
@@ -78,8 +77,7 @@ async fn the_old_version_gets_files_in_its_own_form() {
     let telling = ScriptedModel::new().says("Told.");
     let host = main_host(&asking, &telling).add(FileTools::new(own.path()));
     let main = started(host.add(A2aCaller::new().agent_at(far(&peer.url())))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "Told.").await;
+    until_begun(&main, "Told.").await;
     let got = peer.got();
     let sent = got.iter().find(|got| got.operation() == "message/send").unwrap();
     let expected = json!({"kind": "file", "file": {"bytes": "iVBOR/8=", "mimeType": "image/png", "name": "chart.png"}});

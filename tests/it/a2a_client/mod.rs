@@ -59,6 +59,15 @@ async fn started(host: AgentHostBuilder) -> AgentHost {
     host
 }
 
+/// Hands a task over, and waits until these words are told: without a question, or in the answer of
+/// the turn that an early result joined.
+async fn until_begun(host: &AgentHost, words: &str) {
+    let begun = host.agent().ask("s", "Begin.").await.unwrap();
+    if begun.text != words {
+        until_told(host, words).await;
+    }
+}
+
 /// Waits until these words are told without a question.
 async fn until_told(host: &AgentHost, words: &str) {
     let agent = host.agent();
@@ -107,8 +116,7 @@ async fn answered(agent: RemoteAgent, message: &str) -> String {
     let first = asking([find(message)]);
     let telling = ScriptedModel::new().says("It asks.").says("Told.");
     let main = started(main_host(&first, &telling).add(A2aCaller::new().agent_at(agent))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "It asks.").await;
+    until_begun(&main, "It asks.").await;
     let question = last_message(&telling);
     assert!(question.contains("asks something about the task"), "{question}");
     assert!(question.contains("Which year?"), "{question}");
@@ -169,8 +177,7 @@ async fn each_binding_and_version_is_spoken_with_and_without_streams() {
                 .agent_at(far(&host.url()))
                 .egress(EgressPolicy::new().with_loopback_for_tests());
             let main = started(main_host(&asking, &telling).add(caller)).await;
-            main.agent().ask("s", "Begin.").await.unwrap();
-            until_told(&main, "Told.").await;
+            until_begun(&main, "Told.").await;
             let words = last_message(&telling);
             assert!(
                 words.contains("\nBy the larynx.\n"),
@@ -290,8 +297,7 @@ async fn a_message_is_the_end_and_all_kinds_of_parts_are_read() {
     let asking = asking([("invoke_agent", arguments)]);
     let telling = ScriptedModel::new().says("Told.");
     let main = started(main_host(&asking, &telling).add(A2aCaller::new().agent_at(far(&peer.url())))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "Told.").await;
+    until_begun(&main, "Told.").await;
     let words = last_message(&telling);
     let expected = "\nWords.\n\n```json\n{\n  \"n\": [\n    1\n  ]\n}\n```\n\n[file by reference: https://files.example.com/a.pdf a.pdf]\n\nhi\n\n[file of 3 bytes: x .png, image/png]\n\nThe user has its files.\n\nTell";
     assert!(words.contains(expected), "{words}");
@@ -370,8 +376,7 @@ async fn a_task_over_http_never_goes_round_and_a_call_of_it_waits() {
     let telling = ScriptedModel::new().says("Told.");
     let far = far(&format!("http://{address}")).key("sesame".to_owned());
     let main = started(main_host(&asking, &telling).add(A2aCaller::new().agent_at(far))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "Told.").await;
+    until_begun(&main, "Told.").await;
     let told = crate::support::results(working.requests().last().unwrap());
     assert!(told[1].contains("no instructions for you:\n42"), "{told:?}");
     assert!(told[2].contains("round in a circle (main → far → main)"), "{told:?}");

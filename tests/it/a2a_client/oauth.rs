@@ -112,8 +112,7 @@ async fn a_token_that_is_refused_or_ends_is_asked_for_anew() {
     let telling = ScriptedModel::new().says("Told.").says("Told again.");
     let host = main_host(&model, &telling).clock(clock.clone());
     let main = started(host.add(A2aCaller::new().agent_at(account(&agent, &server)))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "Told.").await;
+    until_begun(&main, "Told.").await;
     let granted = |server: &Peer| server.got().iter().filter(|got| got.head.starts_with("POST")).count();
     assert_eq!(
         (&*tokens(&agent)[0], &**tokens(&agent).last().unwrap()),
@@ -210,8 +209,7 @@ async fn the_secret_and_the_token_go_to_nobody_else() {
         .egress(EgressPolicy::new().with_loopback_for_tests());
     assert!(!format!("{caller:?}").contains("s&same"));
     let main = started(main_host(&asking, &telling).add(caller)).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "Told.").await;
+    until_begun(&main, "Told.").await;
     assert_eq!(tokens(&agent)[0], "Bearer token-1");
     assert!(!evil.got().is_empty());
     assert!(tokens(&evil).iter().all(|token| token == "-"), "{:?}", tokens(&evil));

@@ -54,8 +54,7 @@ async fn end_of(url: &str, message: &str) -> String {
     let asking = asking([find(message)]);
     let telling = ScriptedModel::new().says("Told.");
     let main = started(main_host(&asking, &telling).add(A2aCaller::new().agent_at(far(url)))).await;
-    main.agent().ask("s", "Begin.").await.unwrap();
-    until_told(&main, "Told.").await;
+    until_begun(&main, "Told.").await;
     main.shutdown(Duration::ZERO).await;
     last_message(&telling)
 }

@@ -91,8 +91,8 @@ async fn main() -> Result<(), BoxError> {
     let host = AgentHost::builder("shop")
         .chat(Rehearsed)
         .data_dir("data/pipeline")
-        .tool(tool("count", count).pure().own_output())
-        .tool(tool("order", order))
+        .tool(tool("count", count).pure())
+        .tool(tool("order", order).trusted_effect("the pipeline decides what is ordered, not a model"))
         .add(Pipeline::new("restock", restock))
         .build()?;
     // What an earlier process left goes on.

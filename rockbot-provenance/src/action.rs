@@ -5,6 +5,9 @@
 //! a verb, neither denied nor about an answer for the user alone ("tell me"). So a user who only
 //! asks a question has asked for no action, and a verb that the tables lack costs a question.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use crate::evidence::Evidence;
 use crate::role::words_of;
 
@@ -484,7 +487,9 @@ pub(crate) fn is_common(word: &str) -> bool {
 
 /// Returns `true` for a word that says nothing by itself.
 pub(crate) fn is_filler(word: &str) -> bool {
-    COMMON.contains(&word) || BEFORE_NOUNS.contains(&word) || DENIALS.contains(&word)
+    static FILLERS: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| COMMON.iter().chain(&BEFORE_NOUNS).chain(&DENIALS).copied().collect());
+    FILLERS.contains(word)
 }
 
 /// Returns the words of a text in lower case.

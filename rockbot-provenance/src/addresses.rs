@@ -77,13 +77,25 @@ pub(crate) fn has_web(value: &str, text: &str) -> bool {
     links(text).any(|link| comparable(link) == wanted)
 }
 
+/// Returns the host of an address with or without a scheme, without `www.`.
+pub(crate) fn host(address: &str) -> &str {
+    let host = host_of(without_scheme(address.trim()));
+    host.get(..4)
+        .filter(|start| start.eq_ignore_ascii_case("www."))
+        .map_or(host, |start| &host[start.len()..])
+}
+
+fn without_scheme(address: &str) -> &str {
+    let starts = |scheme: &&str| {
+        let start = address.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    let scheme = ["https://", "http://"].into_iter().find(starts).unwrap_or_default();
+    &address[scheme.len()..]
+}
+
 fn comparable(address: &str) -> String {
-    let address = address.trim();
-    let lower = address.to_ascii_lowercase();
-    let scheme = ["https://", "http://"]
-        .into_iter()
-        .find(|scheme| lower.starts_with(scheme));
-    let address = scheme.map_or(address, |scheme| &address[scheme.len()..]);
+    let address = without_scheme(address.trim());
     let host = host_of(address);
     let path = address[host.len()..].trim_end_matches('/');
     let host = host.to_ascii_lowercase();

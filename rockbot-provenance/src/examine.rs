@@ -250,12 +250,16 @@ impl<'a> Finder<'a> {
     /// Examines the address of a call that changes nothing: it must stand in one text as a whole.
     fn sent_address(&mut self, path: &str, value: &str) {
         let is_known = |text: &str| text.contains(value) || addresses::has_web(value, text);
-        let known = self.evidence.user.iter().chain(&self.evidence.host);
-        let is_read = known
-            .map(|known| &known.raw)
-            .chain(self.evidence.outside.iter().map(|source| &source.text))
-            .any(|text| is_known(text));
-        if !is_read && !self.is_endorsed(path, value) {
+        let host = addresses::host(value);
+        let is_read = || {
+            self.evidence
+                .outside
+                .iter()
+                .any(|source| source.may_have(host) && is_known(&source.text))
+        };
+        let mut known = self.evidence.user.iter().chain(&self.evidence.host);
+        let is_known = known.any(|known| is_known(&known.raw)) || is_read();
+        if !is_known && !self.is_endorsed(path, value) {
             self.origins.push(ValueOrigin::new(path, value, OriginKind::Composed));
         }
     }
@@ -272,7 +276,10 @@ impl<'a> Finder<'a> {
                 .next()
                 .map(|first| format!("{}{}", first.to_uppercase(), &value[first.len_utf8()..])),
         );
-        let is_word = |source: &&Source<'_>| written.iter().any(|value| words::has_word(value, &source.text));
+        let is_word = |source: &&Source<'_>| {
+            let mut written = written.iter();
+            written.any(|value| source.may_have(value) && words::has_word(value, &source.text))
+        };
         if !is_users
             && value.len() >= MIN_CHOICE
             && let Some(source) = self.evidence.outside.iter().find(is_word)
@@ -343,7 +350,7 @@ impl<'a> Finder<'a> {
     /// that the model computed, such as the end of an hour, decides about nothing.
     fn date(&mut self, path: &str, value: &str, date: Option<dates::Date>) {
         let Some(date) = date else { return };
-        let mut said = self.evidence.user.iter().flat_map(|known| &known.dates);
+        let mut said = self.evidence.user.iter().flat_map(Known::dates);
         let origin = if said.any(|said| said.may_be(date)) {
             self.is_anchored = true;
             ValueOrigin::new(path, value, OriginKind::User)
@@ -412,11 +419,9 @@ impl<'a> Finder<'a> {
                 && !action::is_common(word)
                 && known.any(|known| action::words(&known.folded).any(|said| said == word))
         };
-        let outside = &self.evidence.outside;
-        outside
-            .iter()
-            .any(|source| records::names_record(&source.text, value, is_users))
-            && !outside.iter().any(|source| records::speaks_of(&source.text, value))
+        let read = || self.evidence.outside.iter().filter(|source| source.has(value));
+        read().any(|source| records::names_record(&source.text, value, is_users))
+            && !read().any(|source| records::speaks_of(&source.text, value))
     }
 
     /// Reports whether the user speaks of what stands around the value in the host's own data, such
@@ -446,8 +451,7 @@ impl<'a> Finder<'a> {
 
     /// Returns the origin of a value that no trusted text names.
     fn foreign(&self, path: &str, value: &str) -> ValueOrigin {
-        let stands = |source: &&Source<'_>| memchr::memmem::find(source.text.as_bytes(), value.as_bytes()).is_some();
-        match self.evidence.outside.iter().rev().find(stands) {
+        match self.evidence.outside.iter().rev().find(|source| source.has(value)) {
             Some(source) => ValueOrigin::new(path, value, OriginKind::Outside).from(&source.name),
             None => ValueOrigin::new(path, value, OriginKind::Composed),
         }

@@ -14,6 +14,7 @@
 //! * `role` tells deciding arguments from composed text, by declaration, schema and name.
 //! * `words`, `numbers`, `dates` and `addresses` find a value in a text, as a whole and with its
 //!   boundaries, also in another notation.
+//! * `index` tells in a few steps that a value does not stand in a long text ([`TextIndex`]).
 //! * `action` tells if the user's words ask for what the tool does.
 //! * `statements` finds the statements of an answer that rest on outside text alone
 //!   ([`outside_statements`]).
@@ -44,6 +45,7 @@ mod addresses;
 mod dates;
 mod evidence;
 mod examine;
+mod index;
 mod numbers;
 mod origin;
 mod records;
@@ -57,6 +59,7 @@ mod tests;
 
 pub use evidence::{Author, Evidence, Source};
 pub use examine::{Call, Examination, examine};
+pub use index::TextIndex;
 pub use origin::{OriginKind, ValueOrigin};
 pub use role::{ArgumentRole, takes_address};
 pub use statements::{OutsideStatement, outside_statements};

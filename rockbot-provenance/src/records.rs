@@ -29,8 +29,7 @@ type Record = Vec<String>;
 /// Reports whether `text` has a record with the member `id`, and with a word that `is_users` accepts
 /// and that no other record has.
 pub(crate) fn names_record(text: &str, id: &str, is_users: impl Fn(&str) -> bool) -> bool {
-    // Cheap, and most texts end here.
-    if text.len() > MAX_TEXT || !text.contains(id) {
+    if text.len() > MAX_TEXT {
         return false;
     }
     let records = records(text);
@@ -52,9 +51,6 @@ pub(crate) fn names_record(text: &str, id: &str, is_users: impl Fn(&str) -> bool
 /// may want the call.
 pub(crate) fn speaks_of(text: &str, id: &str) -> bool {
     let is_mention = |part: &str| words::has_word(id, part) && (!short::is_short(id) || short::is_mentioned(id, part));
-    if !text.contains(id) {
-        return false;
-    }
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         let mut is_spoken_of = false;
         each_text(

@@ -6,6 +6,7 @@
 //! than its source's is not found, so the label of the whole answer counts where nothing may be
 //! missed.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -104,7 +105,7 @@ impl Standing {
     fn add(&mut self, numbers: &HashMap<String, usize>, text: &str) {
         let mut before = None;
         for word in compared(text) {
-            let number = numbers.get(&word).copied();
+            let number = numbers.get(&*word).copied();
             self.words.extend(number);
             self.pairs.extend(before.zip(number));
             before = number;
@@ -174,7 +175,7 @@ fn said_in(sentence: &str, numbers: &mut HashMap<String, usize>) -> Said {
         let is_name = !is_first && written.starts_with(char::is_uppercase);
         let is_specific = is_name || written.contains(|char: char| char.is_ascii_digit() || "@.".contains(char));
         let next = numbers.len();
-        let number = *numbers.entry(word).or_insert(next);
+        let number = *numbers.entry(word.into_owned()).or_insert(next);
         if is_specific {
             said.specific.push(number);
         }
@@ -186,26 +187,35 @@ fn said_in(sentence: &str, numbers: &mut HashMap<String, usize>) -> Said {
 }
 
 /// Returns the words of a text in the form in which they are compared.
-fn compared(text: &str) -> impl Iterator<Item = String> {
+fn compared(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     split(text).filter_map(comparable)
 }
 
 /// Splits a text at white space and at signs that stand within no number, address or id.
 fn split(text: &str) -> impl Iterator<Item = &str> {
-    let is_edge = |char: char| char.is_whitespace() || "\"'`()[]{}<>|;:*!?=“”„‘’«»…—".contains(char);
-    let words = text.split(is_edge);
+    let is_sign = |char: char| {
+        matches!(
+            char,
+            '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '|' | ';' | ':' | '*' | '!' | '?' | '='
+        ) || matches!(char, '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '…' | '—')
+    };
+    let words = text.split(move |char: char| is_sign(char) || char.is_whitespace());
     words.map(|word| word.trim_matches(|char: char| !char.is_alphanumeric()))
 }
 
 /// Returns the form of a word in which it is compared: in lower case, without the endings of verbs
 /// and nouns; a number or an id without the signs within it. `None` if it says nothing.
-fn comparable(word: &str) -> Option<String> {
+fn comparable(word: &str) -> Option<Cow<'_, str>> {
+    let says_something = |word: &str| word.len() >= MIN_WORD && !is_filler(word);
+    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return says_something(word).then(|| stem_of(word).into());
+    }
     if word.contains(|char: char| char.is_ascii_digit()) {
         let plain: String = word.chars().filter(|char| char.is_alphanumeric()).collect();
-        return (plain.len() > 1).then(|| plain.to_lowercase());
+        return (plain.len() > 1).then(|| plain.to_lowercase().into());
     }
     let word = word.to_lowercase();
-    (word.len() >= MIN_WORD && !is_filler(&word)).then(|| stem_of(&word).to_owned())
+    says_something(&word).then(|| stem_of(&word).to_owned().into())
 }
 
 #[cfg(test)]

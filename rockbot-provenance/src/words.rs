@@ -26,7 +26,7 @@ pub(crate) fn find(value: &str, known: &Known<'_>, names: &[String]) -> Option<F
     let folded = value.to_ascii_lowercase();
     let is_short = short::is_short(value);
     let counts = |found: Found| {
-        let is_part = is_part(&known.raw, found) || known.is_temporal(found.start, found.end) && is_short;
+        let is_part = is_part(&known.raw, found) || is_short && known.is_temporal(found.start, found.end);
         !is_part && (!is_short || short::is_meant(value, known, found.start..found.end, names))
     };
     occurrences(&folded, &known.folded).find(|found| counts(*found))

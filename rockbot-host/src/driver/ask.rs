@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep_until};
 use super::output_filter::AnswerStream;
 use super::{Drive, TurnDriver};
 use crate::live::LiveTurn;
-use crate::tool::ReadMessages;
 use crate::turn::policy::higher;
 use crate::turn::{CallFacts, Purpose, TurnEvent};
 
@@ -341,7 +340,7 @@ impl Drive<'_> {
         if !calls.iter().zip(&*facts).any(may_doubt) {
             return Vec::new();
         }
-        let cx = self.cx.clone().with_extension(ReadMessages::of(self.turn));
+        let cx = self.cx.clone().with_extension(self.read_messages());
         let mut origins = Vec::with_capacity(calls.len());
         for (call, facts) in calls.iter().zip(facts) {
             let request = self.tool_request(call);

@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::Drive;
 use super::large_results::Shortened;
-use crate::tool::ReadMessages;
 use crate::turn::{CallState, TurnEvent};
 
 impl Drive<'_> {
@@ -248,7 +247,7 @@ impl Drive<'_> {
         let is_doubtful =
             self.turn.label().is_untrusted() && self.driver.tools.may_doubt(&call.call.name, call.facts.effect, &cx);
         let cx = if is_doubtful {
-            cx.with_extension(ReadMessages::of(self.turn))
+            cx.with_extension(self.read_messages())
         } else {
             cx
         };

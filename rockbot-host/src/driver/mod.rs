@@ -27,7 +27,7 @@ mod recover;
 mod reports;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rockbot_core::chat::{Ledger, RequestCache};
 use rockbot_core::support::deadline_after;
@@ -51,7 +51,7 @@ use crate::agents::{HostAgent, HostAgents};
 use crate::live::LiveTurn;
 use crate::media_library::{MediaLibrary, ResolvedMessages};
 use crate::routing::TierRouter;
-use crate::tool::ToolDispatcher;
+use crate::tool::{ReadMessages, TextIndexes, ToolDispatcher};
 use crate::turn::{CancelReason, Turn, TurnEvent, TurnStep, record};
 
 /// The parts that performing steps needs. The engine owns them and shares them with its driver.
@@ -139,6 +139,8 @@ struct Drive<'a> {
     deadline: Instant,
     /// The label of the contexts.
     label: Label,
+    /// The indexes of the long texts of others, made for the first call that is examined.
+    indexes: OnceLock<TextIndexes>,
     /// The messages with the bytes of their media.
     resolved: ResolvedMessages,
     /// The cache of the turn's requests. Out-of-band questions repeat none of them, and have no part
@@ -178,6 +180,7 @@ impl<'a> Drive<'a> {
             answer_tool,
             deadline,
             label: Label::HOST,
+            indexes: OnceLock::new(),
             resolved: ResolvedMessages::default(),
             requests: RequestCache::default(),
             steps: VecDeque::new(),
@@ -203,6 +206,11 @@ impl<'a> Drive<'a> {
                 };
             }
         }
+    }
+
+    /// Returns what the model has read, for the guard of calls.
+    fn read_messages(&self) -> ReadMessages {
+        ReadMessages::of(self.turn, self.indexes.get_or_init(TextIndexes::default))
     }
 
     async fn perform(&mut self, step: TurnStep) -> Result<(), JournalError> {

@@ -13,7 +13,7 @@ use super::claim::HeldClaim;
 use super::unasked::add_chain;
 use crate::driver::{DriveStart, InputCheck};
 use crate::live::{Admission, LiveTurn, SessionGuard, TurnState};
-use crate::tool::ReadMessages;
+use crate::tool::{ReadMessages, TextIndexes};
 use crate::turn::{PolicySnapshot, Revision, Turn, TurnEvent};
 
 /// The outcome of waiting for a session.
@@ -199,7 +199,8 @@ impl TurnEngine {
         }
         let mut outcome = self.output.apply(turn, outcome);
         if turn.label().is_untrusted() && turn.ends_with_foreign_text() {
-            outcome.outside_statements = ReadMessages::of(turn).outside_statements(&outcome.text);
+            outcome.outside_statements =
+                ReadMessages::of(turn, &TextIndexes::default()).outside_statements(&outcome.text);
         }
         Some(outcome)
     }

@@ -19,6 +19,6 @@ mod tasks;
 
 pub use dispatch::ToolDispatcher;
 pub(crate) use effect_plan::plan_tool;
-pub(crate) use guard::ReadMessages;
+pub(crate) use guard::{ReadMessages, TextIndexes};
 pub use limits::ToolLimits;
 pub(crate) use outside::GuardedOutsideTools;

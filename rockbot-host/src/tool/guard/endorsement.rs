@@ -16,6 +16,8 @@ use serde_json::Value;
 use crate::tool::effect_plan::{self, EffectPlan, PlannedEffect, has_read_others};
 use crate::turn::Turn;
 
+use super::indexes::TextIndexes;
+
 /// All that the model of a call has read: the extension of a call's context by which the guard
 /// finds the origins of its values.
 #[derive(Debug, Clone)]
@@ -29,11 +31,12 @@ pub(crate) struct ReadMessages {
     endorsed: Arc<[EndorsedValue]>,
     /// `true` if the model has read more than an untrusted sender's own words.
     has_outside: bool,
+    indexes: TextIndexes,
 }
 
 impl ReadMessages {
-    /// Collects what the model of the turn has read.
-    pub(crate) fn of(turn: &Turn) -> Self {
+    /// Collects what the model of the turn has read. `indexes` are kept with the turn.
+    pub(crate) fn of(turn: &Turn, indexes: &TextIndexes) -> Self {
         let messages = turn.messages();
         Self {
             messages: messages.into(),
@@ -41,6 +44,7 @@ impl ReadMessages {
             sender: sender_of(turn),
             endorsed: turn.endorsed().into(),
             has_outside: has_outside(turn),
+            indexes: indexes.clone(),
         }
     }
 
@@ -111,13 +115,15 @@ impl ReadMessages {
         let mut sources = Vec::new();
         let mut has_read = false;
         for message in self.messages.iter().filter(|message| message.role != Role::Assistant) {
-            for part in message.content.parts() {
+            for (number, part) in message.content.parts().iter().enumerate() {
                 let Some(text) = part.as_text() else { continue };
                 let Some(author) = self.author(message, part, has_read) else {
                     continue;
                 };
-                has_read |= author == Author::Outside;
-                sources.push(Source::new(author, self.name(message, part), text));
+                let is_outside = author == Author::Outside;
+                has_read |= is_outside;
+                let index = is_outside.then(|| self.indexes.of(message, number, text)).flatten();
+                sources.push(Source::new(author, self.name(message, part), text).with_index(index));
             }
         }
         sources

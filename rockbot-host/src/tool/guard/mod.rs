@@ -9,6 +9,7 @@
 mod endorsement;
 mod filtered;
 mod guarded_tool;
+mod indexes;
 mod permits;
 mod result;
 mod table;
@@ -36,6 +37,7 @@ use crate::turn::CallFacts;
 
 pub(crate) use self::endorsement::ReadMessages;
 pub(super) use self::guarded_tool::GuardedTool;
+pub(crate) use self::indexes::TextIndexes;
 pub(super) use self::result::panicked;
 
 /// Maximum number of tool names in the response to a call of an unknown tool.

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::evidence::Evidence;
+use crate::fast::Fast;
 use crate::role::words_of;
 
 /// A kind of action: the stems of tools' names that take it, and of the words that ask for it.
@@ -485,11 +486,14 @@ pub(crate) fn is_common(word: &str) -> bool {
     is_verb || is_filler(word)
 }
 
+/// Length of the longest word that says nothing, in bytes.
+const MAX_FILLER: usize = 8;
+
 /// Returns `true` for a word that says nothing by itself.
 pub(crate) fn is_filler(word: &str) -> bool {
-    static FILLERS: LazyLock<HashSet<&str>> =
+    static FILLERS: LazyLock<HashSet<&str, Fast>> =
         LazyLock::new(|| COMMON.iter().chain(&BEFORE_NOUNS).chain(&DENIALS).copied().collect());
-    FILLERS.contains(word)
+    word.len() <= MAX_FILLER && FILLERS.contains(word)
 }
 
 /// Returns the words of a text in lower case.

@@ -17,7 +17,7 @@
 //! * `index` tells in a few steps that a value does not stand in a long text ([`TextIndex`]).
 //! * `action` tells if the user's words ask for what the tool does.
 //! * `statements` finds the statements of an answer that rest on outside text alone
-//!   ([`outside_statements`]).
+//!   ([`outside_statements`]); `vocabulary` finds its words in long texts.
 //! * `records` finds the record of a structured result that an opaque id belongs to.
 //!
 //! ```
@@ -45,6 +45,7 @@ mod addresses;
 mod dates;
 mod evidence;
 mod examine;
+mod fast;
 mod index;
 mod numbers;
 mod origin;
@@ -52,6 +53,7 @@ mod records;
 mod role;
 mod short;
 mod statements;
+mod vocabulary;
 mod words;
 
 #[cfg(test)]

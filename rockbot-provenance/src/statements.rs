@@ -6,15 +6,15 @@
 //! than its source's is not found, so the label of the whole answer counts where nothing may be
 //! missed.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{is_filler, stem_of};
 use crate::evidence::{Author, Source};
+use crate::fast::Fast;
 use crate::origin::cut;
+use crate::vocabulary::{Found, Vocabulary, split};
 
 /// Maximum length of the text that is read of all outside sources together, in bytes, and of all
 /// others together.
@@ -28,9 +28,6 @@ const MAX_SOURCES: usize = 64;
 
 /// Maximum length of a statement in an [`OutsideStatement`], in bytes.
 const MAX_STATEMENT: usize = 300;
-
-/// Minimum length of a word that says something, in bytes.
-const MIN_WORD: usize = 3;
 
 /// Minimum number of pairs of words that make a statement foreign without a name or a number.
 const MIN_PAIRS: usize = 2;
@@ -53,13 +50,15 @@ struct Said {
     specific: Vec<usize>,
     /// The words that follow each other, without the words between them that say nothing.
     pairs: Vec<(usize, usize)>,
+    /// The number of all such pairs, with the words that stand in no outside text.
+    all_pairs: usize,
 }
 
 /// The words and pairs of an answer that stand in a text.
 #[derive(Default)]
 struct Standing {
-    words: HashSet<usize>,
-    pairs: HashSet<(usize, usize)>,
+    words: HashSet<usize, Fast>,
+    pairs: HashSet<(usize, usize), Fast>,
 }
 
 /// Finds the statements of an answer that rest on outside text alone, in order.
@@ -71,16 +70,31 @@ pub fn outside_statements(answer: &str, sources: &[Source<'_>]) -> Vec<OutsideSt
         return Vec::new();
     }
     let answer = &answer[..answer.floor_char_boundary(MAX_ANSWER)];
-    let mut numbers = HashMap::new();
-    let said: Vec<(&str, Said)> = sentences(answer)
-        .map(|range| (&answer[range.clone()], said_in(&answer[range], &mut numbers)))
-        .collect();
-    let (known, outside) = standing(&numbers, sources);
+    let texts = latest(sources, |author| author == Author::Outside).take(MAX_SOURCES);
+    let texts: Vec<&str> = texts.map(|(_, text)| text).collect();
+    let mut words = Vocabulary::of(&texts);
+    if !words.may_stand_in(answer) {
+        return Vec::new();
+    }
+    let mut said: Vec<(&str, Said)> = Vec::new();
+    for sentence in sentences(answer).map(|range| &answer[range]) {
+        if words.may_have_of(sentence) {
+            said.push((sentence, said_in(sentence, &mut words)));
+        }
+    }
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let outside = standing(&words, sources);
+    let mut known = Standing::default();
+    for (_, text) in latest(sources, |author| author != Author::Outside) {
+        known.add(&words, text);
+    }
     let judge = |(sentence, said): &(&str, Said)| {
         let found = |text: &Standing| said.found(text, &known);
         let best = outside.iter().map(|(name, text)| (name, found(text)));
         let (name, (specific, pairs)) = best.max_by_key(|(_, (specific, pairs))| specific + pairs)?;
-        let is_foreign = specific > 0 || pairs >= MIN_PAIRS && 2 * pairs >= said.pairs.len();
+        let is_foreign = specific > 0 || pairs >= MIN_PAIRS && 2 * pairs >= said.all_pairs;
         is_foreign.then(|| OutsideStatement {
             statement: cut(sentence, MAX_STATEMENT),
             source: (*name).to_owned(),
@@ -102,31 +116,32 @@ impl Said {
 }
 
 impl Standing {
-    fn add(&mut self, numbers: &HashMap<String, usize>, text: &str) {
+    fn add(&mut self, words: &Vocabulary, text: &str) {
         let mut before = None;
-        for word in compared(text) {
-            let number = numbers.get(&*word).copied();
-            self.words.extend(number);
-            self.pairs.extend(before.zip(number));
-            before = number;
+        for written in split(text) {
+            match words.find(written, before.is_some()) {
+                Found::Nothing => {}
+                Found::Other => before = None,
+                Found::Word(number) => {
+                    self.words.insert(number);
+                    self.pairs.extend(before.map(|before| (before, number)));
+                    before = Some(number);
+                }
+            }
         }
     }
 }
 
-/// Returns the words of the answer that stand in texts of the user and the host, and for each
-/// outside text the words that stand in it.
-fn standing<'a>(numbers: &HashMap<String, usize>, sources: &'a [Source<'_>]) -> (Standing, Vec<(&'a str, Standing)>) {
-    let mut known = Standing::default();
-    for (_, text) in latest(sources, |author| author != Author::Outside) {
-        known.add(numbers, text);
-    }
+/// Returns for each outside text the words of the answer that stand in it; texts without any are left
+/// out.
+fn standing<'a>(words: &Vocabulary, sources: &'a [Source<'_>]) -> Vec<(&'a str, Standing)> {
     let outside = latest(sources, |author| author == Author::Outside).take(MAX_SOURCES);
     let outside = outside.map(|(name, text)| {
         let mut standing = Standing::default();
-        standing.add(numbers, text);
+        standing.add(words, text);
         (name, standing)
     });
-    (known, outside.collect())
+    outside.filter(|(_, standing)| !standing.words.is_empty()).collect()
 }
 
 /// Returns names and texts of the sources by wanted authors, the last read first, up to the maximum.
@@ -145,77 +160,43 @@ fn latest<'a>(
 
 /// Returns the places of the sentences of a text. A line ends a sentence, too.
 fn sentences(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut rest = 0..text.len();
+    let mut rest = 0;
     let next = move || {
-        let start = rest.start + text[rest.clone()].find(|char: char| !char.is_whitespace())?;
-        let mut ends = text[start..].char_indices().peekable();
-        let mut end = text.len();
-        while let Some((at, char)) = ends.next() {
-            let is_last = ends.peek().is_none_or(|(_, next)| next.is_whitespace());
-            if char == '\n' || ".!?。！？".contains(char) && is_last {
-                end = start + at + if char == '\n' { 0 } else { char.len_utf8() };
-                break;
-            }
-        }
-        rest.start = end;
-        Some(start..end)
+        let start = rest + text[rest..].find(|char: char| !char.is_whitespace())?;
+        let is_end = |char: char| matches!(char, '\n' | '.' | '!' | '?' | '。' | '！' | '？');
+        let ends = text[start..].match_indices(is_end).map(|(at, sign)| (start + at, sign));
+        let ends = ends.map(|(at, sign)| if sign == "\n" { at } else { at + sign.len() });
+        let mut ends = ends.filter(|end| text[*end..].chars().next().is_none_or(char::is_whitespace));
+        rest = ends.next().unwrap_or(text.len());
+        Some(start..rest)
     };
     std::iter::from_fn(next)
 }
 
 /// Returns the words of a sentence that say something. New words get the next number.
-fn said_in(sentence: &str, numbers: &mut HashMap<String, usize>) -> Said {
+fn said_in(sentence: &str, words: &mut Vocabulary) -> Said {
     let mut said = Said::default();
     let mut before = None;
     let mut is_first = true;
     for written in split(sentence) {
-        let Some(word) = comparable(written) else {
-            continue;
+        let number = match words.add(written) {
+            Found::Nothing => continue,
+            Found::Other => None,
+            Found::Word(number) => Some(number),
         };
-        let is_name = !is_first && written.starts_with(char::is_uppercase);
-        let is_specific = is_name || written.contains(|char: char| char.is_ascii_digit() || "@.".contains(char));
-        let next = numbers.len();
-        let number = *numbers.entry(word.into_owned()).or_insert(next);
-        if is_specific {
-            said.specific.push(number);
-        }
-        said.pairs.extend(before.map(|before| (before, number)));
-        before = Some(number);
+        said.all_pairs += usize::from(!is_first);
+        said.pairs.extend(before.zip(number));
+        said.specific.extend(number.filter(|_| is_specific(written, is_first)));
+        before = number;
         is_first = false;
     }
     said
 }
 
-/// Returns the words of a text in the form in which they are compared.
-fn compared(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    split(text).filter_map(comparable)
-}
-
-/// Splits a text at white space and at signs that stand within no number, address or id.
-fn split(text: &str) -> impl Iterator<Item = &str> {
-    let is_sign = |char: char| {
-        matches!(
-            char,
-            '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '|' | ';' | ':' | '*' | '!' | '?' | '='
-        ) || matches!(char, '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '…' | '—')
-    };
-    let words = text.split(move |char: char| is_sign(char) || char.is_whitespace());
-    words.map(|word| word.trim_matches(|char: char| !char.is_alphanumeric()))
-}
-
-/// Returns the form of a word in which it is compared: in lower case, without the endings of verbs
-/// and nouns; a number or an id without the signs within it. `None` if it says nothing.
-fn comparable(word: &str) -> Option<Cow<'_, str>> {
-    let says_something = |word: &str| word.len() >= MIN_WORD && !is_filler(word);
-    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return says_something(word).then(|| stem_of(word).into());
-    }
-    if word.contains(|char: char| char.is_ascii_digit()) {
-        let plain: String = word.chars().filter(|char| char.is_alphanumeric()).collect();
-        return (plain.len() > 1).then(|| plain.to_lowercase().into());
-    }
-    let word = word.to_lowercase();
-    says_something(&word).then(|| stem_of(&word).to_owned().into())
+/// Returns `true` for a number, an address, an id, or a name, which is no first word of a sentence.
+fn is_specific(written: &str, is_first: bool) -> bool {
+    let is_mark = |byte: u8| byte.is_ascii_digit() || byte == b'@' || byte == b'.';
+    !is_first && written.starts_with(char::is_uppercase) || written.bytes().any(is_mark)
 }
 
 #[cfg(test)]
@@ -310,5 +291,18 @@ mod tests {
         assert_eq!(found("You pay 900 euros.", &[own, late]), []);
         let hostile = "é!?.\u{200b}".repeat(1 << 17);
         assert_eq!(outside_statements(&hostile, &sources), []);
+    }
+    proptest::proptest! {
+        #[test]
+        fn short_texts_are_judged_as_long_texts(
+            words in proptest::collection::vec("(the|Elm|elm|street|rents?|1,250|1250|Ä|-7|loud(ly)?|\\.|a\\.)", 0..12),
+            outside in proptest::collection::vec("(the|Elm|street|rent|1250|1,250\\.|Ärzte|-7|loud|\n)", 0..8),
+        ) {
+            let (answer, text) = (words.join(" "), outside.join(" "));
+            let long = "zz ".repeat(8 << 10);
+            let short = [Source::new(Author::Outside, "page", text.as_str())];
+            let padded = [Source::new(Author::Outside, "page", text.as_str()), Source::new(Author::Outside, "long", long.as_str())];
+            proptest::prop_assert_eq!(found(&answer, &short), found(&answer, &padded));
+        }
     }
 }

@@ -12,6 +12,9 @@ pub mod content;
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("../docs/cookbook.md")]
 pub mod cookbook {}
+#[cfg(feature = "eval")]
+#[cfg_attr(docsrs, doc(cfg(feature = "eval")))]
+pub mod eval;
 pub mod implement;
 pub mod layer;
 #[cfg(feature = "mcp")]

@@ -60,6 +60,13 @@ impl<'a> Setup<'a> {
         Ok(self.connected(&self.settings()?, questions).await?.build()?)
     }
 
+    /// Builds the agent whose tools are served over standard input and output.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) async fn open_for_client(&self) -> Result<AgentHost, BoxError> {
+        let config = serve_mcp::on_stdio(self.settings()?)?;
+        Ok(self.connected(&config, questions().0).await?.build()?)
+    }
+
     /// Builds the agent of a service, which users and other programs on its bus use.
     pub(crate) async fn open_service(&self) -> Result<AgentHost, BoxError> {
         let config = self.settings()?;

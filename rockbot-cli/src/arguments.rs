@@ -64,6 +64,17 @@ pub(crate) enum Command {
     },
     /// List the agent's tools
     Tools,
+    /// List the MCP servers, call one of the agent's tools, or serve the tools to the program that
+    /// starts this one
+    #[cfg(feature = "mcp")]
+    #[command(subcommand)]
+    Mcp(crate::commands::mcp::Command),
+    /// List, cancel or run the tasks of the schedule
+    #[cfg(feature = "scheduling")]
+    Schedule {
+        /// cancel NAME, or run NAME; without words all tasks are listed
+        words: Vec<String>,
+    },
     /// Print a turn from the journal: what happened, and why each message stood in each request
     Trace {
         /// The id of the turn, which each answer tells
@@ -74,6 +85,10 @@ pub(crate) enum Command {
         /// show ID, apply ID, undo ID, or now; without words all plans are listed
         words: Vec<String>,
     },
+    /// Ask the questions of a dataset, check the answers, and print a report; the exit code is 0 if
+    /// every run passed
+    #[cfg(feature = "eval")]
+    Eval(crate::commands::eval::Options),
     /// Print a completion script for a shell
     Completions {
         /// The shell

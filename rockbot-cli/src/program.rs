@@ -112,8 +112,14 @@ impl Program {
             Some(Command::Init { file }) => init::write(file.as_deref().or(self.settings_file.as_deref()))?,
             Some(Command::Serve { port }) => serve::run(&setup, *port).await?,
             Some(Command::Tools) => tools::list(&setup).await?,
+            #[cfg(feature = "mcp")]
+            Some(Command::Mcp(command)) => return crate::commands::mcp::run(&setup, command).await,
+            #[cfg(feature = "scheduling")]
+            Some(Command::Schedule { words }) => chat::schedule::run(&setup, &words.join(" ")).await?,
             Some(Command::Trace { turn }) => chat::trace::of(&setup, turn).await?,
             Some(Command::Dreams { words }) => chat::dreams::run(&setup, &words.join(" ")).await?,
+            #[cfg(feature = "eval")]
+            Some(Command::Eval(options)) => return crate::commands::eval::run(&setup, options).await,
             Some(Command::Completions { shell }) => {
                 let mut script = Vec::new();
                 clap_complete::generate(*shell, &mut Arguments::command(), "rockbot", &mut script);

@@ -98,6 +98,18 @@ async fn lines_are_edited_completed_and_kept() {
     screen.keys("/dr\t\r").await;
     screen.until("this agent does not dream").await;
     screen.until("> ").await;
+    // A question taken back, and changed: the conversation before stays as it was.
+    screen.keys("/edit\r").await;
+    screen.until("this is `main~1` now").await;
+    screen.until("What is 6 * 7?").await;
+    screen.keys("\u{8}\u{8}8?\r").await;
+    screen.until("says:\r\n48\r\n").await;
+    screen.until("> ").await;
+    screen.keys("/undo\r").await;
+    screen.until("this is `main~2` now").await;
+    screen.until("> ").await;
+    screen.keys("/session main\r").await;
+    screen.until("> ").await;
     // A typo is no decision, and a call that is refused does not run.
     screen.keys("Please read the file notes.txt\r").await;
     screen.until("Run it? [y/N/edit]").await;
@@ -120,13 +132,17 @@ async fn lines_are_edited_completed_and_kept() {
             "/modle",
             "/model low",
             "/dreams",
+            "/edit",
+            "What is 6 * 8?",
+            "/undo",
+            "/session main",
             "Please read the file notes.txt"
         ]
     );
     // The next run has them.
     let mut screen = Screen::open(folder.path());
     screen.until("> ").await;
-    screen.keys(&("\u{1b}[A".repeat(5) + "\r")).await;
+    screen.keys(&("\u{1b}[A".repeat(9) + "\r")).await;
     screen.until("says:\r\n42\r\n").await;
 }
 

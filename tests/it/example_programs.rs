@@ -21,7 +21,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 36] = [
+const EXAMPLES: [(&str, &[&str]); 37] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -39,6 +39,7 @@ const EXAMPLES: [(&str, &[&str]); 36] = [
     ("openapi_tools", &[]),
     ("search_documents", &[]),
     ("test_an_agent", &[]),
+    ("check_answers", &[]),
     ("background_work", &[]),
     ("a2a", &[]),
     ("research_team", &[]),
@@ -66,6 +67,7 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         "mcp_server" | "mcp_bridge" | "mcp_client" => cfg!(feature = "mcp-server"),
         "openapi_tools" => cfg!(feature = "rest"),
         "search_documents" => cfg!(feature = "files"),
+        "check_answers" => cfg!(feature = "eval"),
         "a2a" => cfg!(feature = "a2a"),
         "reminders" => cfg!(feature = "scheduling"),
         "remote_scripts" => cfg!(all(feature = "scripts", unix)),
@@ -138,7 +140,7 @@ async fn remote_scripts_run_where_the_manager_is() {
     insta::assert_snapshot!(said);
 }
 
-#[cfg(all(feature = "files", feature = "mcp-server", feature = "rest"))]
+#[cfg(all(feature = "eval", feature = "files", feature = "mcp-server", feature = "rest"))]
 /// The output of the short examples, word for word but for random ids.
 #[tokio::test]
 async fn the_short_examples_print_what_they_teach() {
@@ -151,6 +153,7 @@ async fn the_short_examples_print_what_they_teach() {
         "openapi_tools",
         "search_documents",
         "test_an_agent",
+        "check_answers",
     ];
     let mut printed = String::new();
     for (name, arguments) in built().filter(|(name, _)| names.contains(name)) {

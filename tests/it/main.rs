@@ -22,6 +22,7 @@ mod cancel;
 mod chat_terminal;
 mod circles;
 mod claims;
+mod commands;
 mod conversation_log;
 mod conversations;
 mod crash;
@@ -40,6 +41,8 @@ mod endorsement;
 mod ends;
 mod error_chains;
 mod evaluate;
+#[cfg(feature = "eval")]
+mod evaluation;
 mod example_programs;
 mod example_requests;
 mod examples;

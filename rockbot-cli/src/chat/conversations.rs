@@ -33,3 +33,26 @@ pub(crate) async fn fork(conversation: &Conversation, words: &str) -> Result<Ses
     let question = question.ok_or_else(|| format!("this conversation has no question {number}"))?;
     Ok(conversation.fork(&question.turn, name.trim()).await?.session().clone())
 }
+
+/// Copies the conversation without its last question and what followed, and returns the session of
+/// the copy and the question. The conversation stays as it is, so nothing is lost.
+pub(crate) async fn undo(agent: &Agent, conversation: &Conversation) -> Result<(SessionId, String), BoxError> {
+    let history = conversation.history().await?;
+    let asked = history.iter().rposition(|entry| entry.role == Role::User);
+    let asked = asked.ok_or("nothing was asked in this conversation yet")?;
+    let question = &history[asked];
+    let taken = agent.sessions().await?;
+    let name = conversation.session();
+    let base = name.as_str().split('~').next().unwrap_or_default();
+    let copies = (1..).map(|number| SessionId::from(format!("{base}~{number}")));
+    let mut free = copies.filter(|copy| copy != name && !taken.contains(copy));
+    let copy = free.next().ok_or("there is no free name for the copy")?;
+    let mut before = history[..asked]
+        .iter()
+        .rev()
+        .filter(|entry| entry.turn != question.turn);
+    if let Some(last) = before.next() {
+        conversation.fork(&last.turn, copy.clone()).await?;
+    }
+    Ok((copy, question.content.words().into_owned()))
+}

@@ -37,6 +37,8 @@ pub(crate) struct Lines {
 /// A prompt of the editor.
 struct Prompt {
     text: String,
+    /// The beginning of the line.
+    initial: String,
     /// `true` if the line goes into the history.
     is_kept: bool,
 }
@@ -118,10 +120,15 @@ impl Lines {
     /// be cancelled: the next one goes on with the same prompt. With `is_kept` the line goes into
     /// the history.
     pub(crate) async fn next(&mut self, prompt: &str, is_kept: bool) -> Option<String> {
+        self.next_of(prompt, "", is_kept).await
+    }
+
+    /// Returns the next line, which begins as `initial` where it is edited.
+    pub(crate) async fn next_of(&mut self, prompt: &str, initial: &str, is_kept: bool) -> Option<String> {
         match &self.prompts {
             Some(prompts) if !self.is_prompted => {
-                let text = prompt.to_owned();
-                prompts.send(Prompt { text, is_kept }).ok()?;
+                let (text, initial) = (prompt.to_owned(), initial.to_owned());
+                prompts.send(Prompt { text, initial, is_kept }).ok()?;
                 self.is_prompted = true;
             }
             // A question while the person edits: the line that is edited answers it.
@@ -183,7 +190,7 @@ fn edit(
     history: Option<&Path>,
 ) {
     for prompt in prompts {
-        let line = editor.readline(&prompt.text).ok();
+        let line = editor.readline_with_initial(&prompt.text, (&prompt.initial, "")).ok();
         let kept = line.as_deref().filter(|line| prompt.is_kept && !line.trim().is_empty());
         if let (Some(line), Some(file)) = (kept, history) {
             // A history that cannot be written is not worth a word in the conversation.

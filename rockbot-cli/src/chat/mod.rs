@@ -5,12 +5,13 @@ mod conversations;
 pub(crate) mod dreams;
 mod input;
 mod lines;
-mod look;
+pub(crate) mod look;
 mod markdown;
 pub(crate) mod mcp;
 mod media;
 mod questions;
 mod remote;
+pub(crate) mod schedule;
 pub(crate) mod terminal;
 pub(crate) mod trace;
 mod wisps;
@@ -49,6 +50,8 @@ const COMMANDS: &str = "\
 /tools           what the agent can do
 /model TIER      ask the low, balanced or high tier from now on; auto: as the question deserves
 /retry           ask the last question again
+/edit            change the last question and ask it, in a copy of the conversation without it
+/undo            go on without the last question, in a copy of the conversation
 /image FILE      show this image, or another file, with the next question
 /sessions        the conversations of this agent
 /session NAME    go to another conversation, or begin it
@@ -61,6 +64,7 @@ const COMMANDS: &str = "\
 /accept NAME     show the held tools of this MCP server, and accept them if you agree
 /cost            what this conversation and this run cost
 /trace TURN      what happened in a turn; without an id in the last one
+/schedule        the tasks at set times; /schedule cancel NAME, /schedule run NAME
 /dreams          the plans of dreams; /dreams show ID, /dreams apply ID, /dreams undo ID, /dreams now
 /wisps           the wisps that have ended; /wisps failed, and /wisps show ID for the definition of one of them
 /reset           forget this conversation
@@ -282,14 +286,51 @@ impl Chat<'_> {
             },
             "/accept" => mcp::accept(&self.host, &mut self.terminal, words).await,
             "/dreams" => dreams::command(&self.host, words).await,
+            "/schedule" => schedule::command(&self.host, words).await,
             "/wisps" => wisps::command(&self.host, words),
             "/reset" => self.host.agent().reset(&self.session).await?,
+            "/undo" => drop(self.undo().await),
+            "/edit" => self.edit().await?,
             "/retry" => match self.last.clone() {
                 Some((question, _)) => drop(self.answer(&question).await?),
                 None => eprintln!("nothing was asked yet"),
             },
             "/trace" => self.trace(words).await,
             _ => eprintln!("there is no command `{name}`{}; /help lists them", lines::meant(name)),
+        }
+        Ok(())
+    }
+
+    /// Goes to a copy of the conversation without the last question, which it returns.
+    async fn undo(&mut self) -> Option<String> {
+        match conversations::undo(self.host.agent(), &self.conversation()).await {
+            Ok((copy, question)) => {
+                let before = std::mem::replace(&mut self.session, copy);
+                let copy = terminal::clean(self.session.as_str());
+                eprintln!(
+                    "this is `{copy}` now, without the last question; what its calls did stays done, and `/session {before}` has it all"
+                );
+                Some(question)
+            }
+            Err(problem) => {
+                eprintln!("{problem}");
+                None
+            }
+        }
+    }
+
+    /// Lets the person change the last question, and asks it in place of the old one.
+    async fn edit(&mut self) -> Result<(), BoxError> {
+        if !self.terminal.is_interactive() {
+            eprintln!("a question can be edited at a terminal alone; /undo takes it back");
+            return Ok(());
+        }
+        let Some(question) = self.undo().await else {
+            return Ok(());
+        };
+        match self.terminal.edit("> ", &question).await {
+            Some(question) if !question.trim().is_empty() => drop(self.answer(question.trim()).await?),
+            _ => {}
         }
         Ok(())
     }

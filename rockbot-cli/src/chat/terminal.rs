@@ -137,6 +137,11 @@ impl Terminal {
         self.lines.next(prompt, true).await
     }
 
+    /// Prompts for a message that begins as `text`, which the person changes.
+    pub(crate) async fn edit(&mut self, prompt: &str, text: &str) -> Option<String> {
+        self.lines.next_of(prompt, text, true).await
+    }
+
     /// Returns the printer of lines above the line that the person edits.
     pub(crate) fn printer(&self) -> Printer {
         self.lines.printer()

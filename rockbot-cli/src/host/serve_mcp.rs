@@ -9,8 +9,18 @@ pub fn configured(config: Config, address: Option<&str>) -> Result<Config, BoxEr
     let Some(address) = address else {
         return Ok(config);
     };
+    with_tools(config.with_variables([("ROCKBOT_MCPSERVER__ADDRESS", address)]))
+}
+
+/// Serves over standard input and output instead, all tools unless `McpServer.Tools` names some.
+#[cfg(feature = "mcp-server")]
+pub(crate) fn on_stdio(config: Config) -> Result<Config, BoxError> {
+    with_tools(config.with_variables([("ROCKBOT_MCPSERVER__STDIO", "true")]))
+}
+
+#[cfg(feature = "mcp-server")]
+fn with_tools(config: Config) -> Result<Config, BoxError> {
     let names_tools = config.section("McpServer")?.setting("Tools").is_some();
-    let config = config.with_variables([("ROCKBOT_MCPSERVER__ADDRESS", address)]);
     Ok(if names_tools {
         config
     } else {

@@ -30,6 +30,9 @@ pub struct McpServerSettings {
     /// `Address`: the address to listen at, such as `127.0.0.1:8931`. An address that is not of this
     /// machine alone needs a `Token`. Default: none, nothing listens.
     pub address: Option<SocketAddr>,
+    /// `Stdio`: `true` serves the program that started this one, over standard input and output.
+    /// Nothing else may print there. Default `false`.
+    pub is_stdio: bool,
     /// `Tools`: the names of the tools that are served; each `*` stands for any text. Default: empty,
     /// none.
     pub tools: Vec<String>,
@@ -64,6 +67,7 @@ impl McpServerSettings {
         Ok(Self {
             is_enabled: section.get_or("Enabled", true)?,
             address,
+            is_stdio: section.get_or("Stdio", false)?,
             tools: names(&section, "Tools")?,
             token: section.get("Token")?,
             principal: section.get("Principal")?,

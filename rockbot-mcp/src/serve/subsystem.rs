@@ -79,7 +79,7 @@ impl McpToolServer {
     }
 
     /// Serves the client that started this program, over standard input and output. Nothing else may
-    /// print there.
+    /// print there. Default: the setting `McpServer.Stdio`, else `false`.
     pub fn stdio(mut self) -> Self {
         self.is_stdio = true;
         self
@@ -155,6 +155,7 @@ impl McpToolServer {
     /// Takes the values that code has left open from the settings.
     fn apply(&mut self, settings: McpServerSettings) {
         self.address = self.address.or(settings.address);
+        self.is_stdio |= settings.is_stdio;
         if self.selection.is_empty() {
             self.selection.add(settings.tools);
         }
@@ -169,7 +170,9 @@ impl McpToolServer {
     fn check(&self) -> Result<(), BoxError> {
         if !self.is_stdio && self.address.is_none() {
             return Err(
-                "nothing says where to serve: set `McpServer.Address`, or call `.listen(…)` or `.stdio()`".into(),
+                "nothing says where to serve: set `McpServer.Address` or `McpServer.Stdio`, or call `.listen(…)` or \
+                 `.stdio()`"
+                    .into(),
             );
         }
         if self.selection.is_empty() {

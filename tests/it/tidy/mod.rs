@@ -109,12 +109,13 @@ fn every_dependency_comes_from_the_registry() {
 
 /// The crates of the workspace that each crate may depend on. Everything points downwards:
 /// authors of tools, models, stores and buses need `rockbot-core` alone.
-const MAY_DEPEND_ON: [(&str, &[&str]); 21] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 22] = [
     ("rockbot-bus", &["rockbot-core"]),
     (
         "rockbot-core",
         &["rockbot-json", "rockbot-provenance", "rockbot-schema", "rockbot-search"],
     ),
+    ("rockbot-eval", &["rockbot-core", "rockbot-host", "rockbot-schema"]),
     ("rockbot-json", &[]),
     // For its tests alone.
     ("rockbot-pages", &["rockbot-core"]),
@@ -155,6 +156,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 21] = [
             // For the example `chat` alone.
             "rockbot-cli",
             "rockbot-core",
+            "rockbot-eval",
             "rockbot-host",
             "rockbot-llm",
             "rockbot-mcp",

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 /// The crates below the facade.
-pub(super) const LIBRARIES: [&str; 16] = [
+pub(super) const LIBRARIES: [&str; 17] = [
     "rockbot-bus",
     "rockbot-core",
+    "rockbot-eval",
     "rockbot-text-calls",
     "rockbot-host",
     "rockbot-json",

@@ -24,7 +24,7 @@ const MAX_ID: usize = 60;
 /// use rockbot_eval::Dataset;
 ///
 /// let dataset = Dataset::parse(r#"
-/// {"id": "capital", "ask": "What is the capital of Norway?", "expect": {"states": "Oslo"}}
+/// {"id": "capital", "ask": "The capital of Norway?", "expect": {"states": "Oslo"}}
 /// {"id": "cat", "turns": [{"ask": "My cat is Miso."}, {"ask": "Who is my cat?", "expect": {"states": "Miso"}}]}
 /// "#)?;
 /// assert_eq!(dataset.cases()[1].turns.len(), 2);
@@ -38,7 +38,7 @@ pub struct Dataset {
     cases: Vec<Case>,
 }
 
-/// A conversation of one question or more, with what is expected of the answers.
+/// A conversation of one question or more, with expectations of the answers.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Case {
@@ -55,7 +55,7 @@ pub struct Case {
 pub struct CaseTurn {
     /// The question.
     pub ask: String,
-    /// What is expected of the answer. Default: that there is an answer.
+    /// The expectations of the answer. Default: there must be an answer.
     #[serde(default)]
     pub expect: Expect,
 }
@@ -125,7 +125,7 @@ impl Case {
         }
     }
 
-    /// Adds a question, and what is expected of its answer.
+    /// Adds a question, and expectations of its answer.
     #[must_use]
     pub fn ask(mut self, question: impl Into<String>, expect: Expect) -> Self {
         self.turns.push(CaseTurn {
@@ -181,7 +181,7 @@ impl Dataset {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or has more than 64 MiB, and those of
+    /// Returns an error if the file cannot be read or has more than 64 MiB, and the errors of
     /// [`Dataset::parse`].
     pub fn read(path: impl AsRef<Path>) -> Result<Self, DatasetError> {
         let path = path.as_ref();
@@ -199,7 +199,7 @@ impl Dataset {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the line if a line is no case, and those of [`Dataset::new`].
+    /// Returns an error that names the line if a line is no case, and the errors of [`Dataset::new`].
     pub fn parse(text: &str) -> Result<Self, DatasetError> {
         let mut cases = Vec::new();
         for (number, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! What is expected of an answer, and the check of an answer against it.
+//! The expectations of an answer, and the check of an answer against them.
 
 use rockbot_core::ToolName;
 use rockbot_schema::{ArgumentSchema, SchemaError};
@@ -11,8 +11,7 @@ use crate::subject::{Answer, MadeCall};
 /// Maximum length of an answer in a failure, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// What is expected of an answer. Everything that is set must hold; by default only that there is an
-/// answer.
+/// The expectations of an answer. All that are set must hold; by default there must be an answer.
 ///
 /// ```
 /// use rockbot_eval::{Answer, Expect};
@@ -32,14 +31,14 @@ pub struct Expect {
     /// The answer without white space around it. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<String>,
-    /// Texts of which each stands in the answer, in upper or lower case. In a file also one text.
+    /// Texts that all stand in the answer, in upper or lower case. In a file also one text.
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub contains: Vec<String>,
-    /// Facts of which each stands in the answer: a number by its value (`1250` is `1,250`), anything
+    /// Facts that all stand in the answer: a number by its value (`1250` is `1,250`), anything
     /// else as whole words in upper or lower case. In a file also one fact.
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<String>,
-    /// Facts of which at least one stands in the answer, found like [`Expect::states`].
+    /// Facts, at least one of them in the answer, found like [`Expect::states`].
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub states_any: Vec<String>,
     /// Texts that do not stand in the answer, in upper or lower case. In a file also one text.
@@ -147,21 +146,21 @@ impl Expect {
         self
     }
 
-    /// Sets texts of which each stands in the answer. Default: none.
+    /// Sets texts that all stand in the answer. Default: none.
     #[must_use]
     pub fn with_contains<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
         self.contains = texts.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets facts of which each stands in the answer. Default: none.
+    /// Sets facts that all stand in the answer. Default: none.
     #[must_use]
     pub fn with_states<T: Into<String>>(mut self, facts: impl IntoIterator<Item = T>) -> Self {
         self.states = facts.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets facts of which at least one stands in the answer. Default: none.
+    /// Sets facts, at least one of them in the answer. Default: none.
     #[must_use]
     pub fn with_states_any<T: Into<String>>(mut self, facts: impl IntoIterator<Item = T>) -> Self {
         self.states_any = facts.into_iter().map(Into::into).collect();

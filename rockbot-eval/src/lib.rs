@@ -1,6 +1,6 @@
 //! Evaluations of agents, and recordings of model servers for tests.
 //!
-//! * A [`Dataset`] has cases: questions, and what is [expected](Expect) of the answers: facts, JSON
+//! * A [`Dataset`] has cases: questions, and [expectations](Expect) of the answers: facts, JSON
 //!   of a schema, calls of tools, a statement that a model judges. It is a file with a case in each
 //!   line.
 //! * An [`Evaluation`] runs them against a [`Subject`], such as an agent, several at a time and

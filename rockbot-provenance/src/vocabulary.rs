@@ -6,7 +6,6 @@
 //! letters and lengths tells them.
 
 use std::borrow::Cow;
-use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use memchr::memmem;
@@ -68,15 +67,19 @@ impl Vocabulary {
             return words;
         }
         for form in texts.iter().flat_map(|text| split(text)).filter_map(comparable) {
-            let stem = stem_of(&form);
-            let (first, length) = place(stem);
-            words.wanted[first] |= length;
-            words.few = words.few.filter(|few| few.len() < MAX_FEW);
-            if let Some(few) = &mut words.few {
-                few.push(stem.to_owned());
-            }
+            words.want(stem_of(&form));
         }
         words
+    }
+
+    /// Adds a word of the texts.
+    fn want(&mut self, stem: &str) {
+        let (first, length) = place(stem);
+        self.wanted[first] |= length;
+        self.few = self.few.take().filter(|few| few.len() < MAX_FEW);
+        if let Some(few) = self.few.as_mut().filter(|few| !few.iter().any(|known| known == stem)) {
+            few.push(stem.to_owned());
+        }
     }
 
     /// Returns `false` if none of the few words of the texts stands in an answer.
@@ -85,11 +88,13 @@ impl Vocabulary {
             return true;
         };
         let folded = answer.to_ascii_lowercase();
-        let has_digit = LazyCell::new(|| folded.bytes().any(|byte| byte.is_ascii_digit()));
+        // Without an early end, so that many bytes are compared at once.
+        let has_digit = |text: &str| text.bytes().fold(false, |has, byte| has | byte.is_ascii_digit());
+        let has_number = has_digit(&folded);
         few.iter().any(|word| {
             // A number may be written with other signs.
-            let is_number = word.bytes().any(|byte| byte.is_ascii_digit());
-            is_number && *has_digit || memmem::find(folded.as_bytes(), word.as_bytes()).is_some()
+            let may_be = has_digit(word) && has_number;
+            may_be || memmem::find(folded.as_bytes(), word.as_bytes()).is_some()
         })
     }
 

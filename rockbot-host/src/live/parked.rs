@@ -108,7 +108,8 @@ impl ParkedTurn {
             parent: request.parent.as_ref().map(|parent| parent.turn.clone()),
             recipient: request.recipient.as_ref().map(|recipient| recipient.session.clone()),
             approver: request.approver.as_ref().map(|approver| approver.principal.clone()),
-            body: body.into(),
+            // A copy of the exact length: a buffer that is cut to its length leaves a gap behind it.
+            body: body.as_slice().into(),
             feed: feed.cloned(),
             tier_decision: live.tier_decision().cloned().map(Box::new),
             live: Arc::downgrade(live),

@@ -86,6 +86,9 @@ pub fn outside_statements(answer: &str, sources: &[Source<'_>]) -> Vec<OutsideSt
         return Vec::new();
     }
     let outside = standing(&words, sources);
+    if outside.is_empty() {
+        return Vec::new();
+    }
     let mut known = Standing::default();
     for (_, text) in latest(sources, |author| author != Author::Outside) {
         known.add(&words, text);

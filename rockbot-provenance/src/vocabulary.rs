@@ -75,11 +75,14 @@ impl Vocabulary {
     /// Adds a word of the texts.
     fn want(&mut self, stem: &str) {
         let (first, length) = place(stem);
+        let may_be_known = self.wanted[first] & length != 0;
         self.wanted[first] |= length;
-        self.few = self.few.take().filter(|few| few.len() < MAX_FEW);
-        if let Some(few) = self.few.as_mut().filter(|few| !few.iter().any(|known| known == stem)) {
-            few.push(stem.to_owned());
+        let Some(few) = &mut self.few else { return };
+        if may_be_known && few.iter().any(|known| known == stem) {
+            return;
         }
+        few.push(stem.to_owned());
+        self.few = self.few.take().filter(|few| few.len() <= MAX_FEW);
     }
 
     /// Returns `false` if none of the few words of the texts stands in an answer.
@@ -88,14 +91,23 @@ impl Vocabulary {
             return true;
         };
         let folded = answer.to_ascii_lowercase();
+        let (numbers, words): (Vec<&String>, Vec<&String>) = few.iter().partition(|word| has_digit(word));
+        let mut words = words.into_iter();
+        if words.any(|word| memmem::find(folded.as_bytes(), word.as_bytes()).is_some()) {
+            return true;
+        }
         // Without an early end, so that many bytes are compared at once.
-        let has_digit = |text: &str| text.bytes().fold(false, |has, byte| has | byte.is_ascii_digit());
-        let has_number = has_digit(&folded);
-        few.iter().any(|word| {
-            // A number may be written with other signs.
-            let may_be = has_digit(word) && has_number;
-            may_be || memmem::find(folded.as_bytes(), word.as_bytes()).is_some()
-        })
+        let is_said = folded
+            .bytes()
+            .fold(false, |is_said, byte| is_said | byte.is_ascii_digit());
+        if numbers.is_empty() || !is_said {
+            return false;
+        }
+        // A number may be written with other signs.
+        let mut said = split(&folded)
+            .filter(|written| has_digit(written))
+            .filter_map(comparable);
+        said.any(|said| numbers.iter().any(|number| **number == said))
     }
 
     /// Returns `true` if no word of the answer may stand in the texts.
@@ -149,6 +161,11 @@ impl Vocabulary {
     }
 }
 
+/// Returns `true` for a number, or an id with a digit.
+fn has_digit(word: &str) -> bool {
+    word.bytes().any(|byte| byte.is_ascii_digit())
+}
+
 /// Returns the first byte of a word and the bit of its length.
 fn place(form: &str) -> (usize, u64) {
     let first = form.bytes().next().unwrap_or_default();
@@ -161,7 +178,7 @@ fn comparable(written: &str) -> Option<Cow<'_, str>> {
     if written.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return (written.len() >= MIN_WORD).then_some(written.into());
     }
-    if !written.bytes().any(|byte| byte.is_ascii_digit()) {
+    if !has_digit(written) {
         return (written.len() >= MIN_WORD).then(|| written.to_lowercase().into());
     }
     let plain: String = written.chars().filter(|char| char.is_alphanumeric()).collect();
@@ -172,29 +189,30 @@ fn comparable(written: &str) -> Option<Cow<'_, str>> {
 pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        at = skip(text, at, true);
+        at = skip(text, at, Class::Edge);
         let start = at;
-        at = skip(text, at, false);
+        at = skip(text, at, Class::Inner);
         (start < at).then(|| trimmed(&text[start..at]))
     })
 }
 
-/// Returns the end of the separators from `at` on, or of the characters that are none.
-fn skip(text: &str, mut at: usize, edges: bool) -> usize {
+/// Returns the end of the characters of a class from `at` on.
+fn skip(text: &str, mut at: usize, class: Class) -> usize {
     let bytes = text.as_bytes();
     while let Some(byte) = bytes.get(at) {
-        if byte.is_ascii() {
-            if EDGES[usize::from(*byte)] != edges {
-                return at;
-            }
+        let found = CLASSES[usize::from(*byte)];
+        if found == class {
             at += 1;
-        } else {
-            let char = text[at..].chars().next().unwrap_or_default();
-            if (char.is_whitespace() || FURTHER_SIGNS.contains(char)) != edges {
-                return at;
-            }
-            at += char.len_utf8();
+            continue;
         }
+        let Some(char) = text[at..].chars().next().filter(|_| found == Class::Other) else {
+            return at;
+        };
+        let is_edge = char.is_whitespace() || FURTHER_SIGNS.contains(char);
+        if is_edge != (class == Class::Edge) {
+            return at;
+        }
+        at += char.len_utf8();
     }
     at
 }
@@ -209,21 +227,35 @@ fn trimmed(word: &str) -> &str {
     word.trim_matches(|char: char| !char.is_alphanumeric())
 }
 
-/// The bytes of ASCII that separate words.
-const EDGES: [bool; 256] = {
-    let mut edges = [false; 256];
+/// The class of a byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// A part of a word.
+    Inner,
+    /// A separator of words.
+    Edge,
+    /// A part of a character beyond ASCII.
+    Other,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Inner; 256];
     let signs = SIGNS.as_bytes();
     let mut at = 0;
     while at < signs.len() {
-        edges[signs[at] as usize] = true;
+        classes[signs[at] as usize] = Class::Edge;
         at += 1;
     }
     let mut byte = 0;
-    while byte <= b' ' {
-        edges[byte as usize] = true;
+    while byte < 256 {
+        if byte <= b' ' as usize {
+            classes[byte] = Class::Edge;
+        } else if byte >= 0x80 {
+            classes[byte] = Class::Other;
+        }
         byte += 1;
     }
-    edges
+    classes
 };
 
 #[cfg(test)]

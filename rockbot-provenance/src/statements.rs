@@ -76,12 +76,9 @@ pub fn outside_statements(answer: &str, sources: &[Source<'_>]) -> Vec<OutsideSt
     if !words.may_stand_in(answer) {
         return Vec::new();
     }
-    let mut said: Vec<(&str, Said)> = Vec::new();
-    for sentence in sentences(answer).map(|range| &answer[range]) {
-        if words.may_have_of(sentence) {
-            said.push((sentence, said_in(sentence, &mut words)));
-        }
-    }
+    let said: Vec<(&str, Said)> = sentences(answer)
+        .map(|range| (&answer[range.clone()], said_in(&answer[range], &mut words)))
+        .collect();
     if words.is_empty() {
         return Vec::new();
     }

@@ -20,7 +20,7 @@ const MIN_WORD: usize = 3;
 const MAX_LOOKED_THROUGH: usize = 16 << 10;
 
 /// Maximum number of words of texts that are searched for in the answer one by one.
-const MAX_FEW: usize = 32;
+const MAX_FEW: usize = 64;
 
 /// The signs that separate words and that no number, address or id has, besides white space.
 const SIGNS: &str = "\"'`()[]{}<>|;:*!?=";
@@ -113,20 +113,6 @@ impl Vocabulary {
     /// Returns `true` if no word of the answer may stand in the texts.
     pub(crate) fn is_empty(&self) -> bool {
         self.numbers.is_empty()
-    }
-
-    /// Returns `false` if no word of a sentence stands in the texts, at a glance.
-    pub(crate) fn may_have_of(&self, sentence: &str) -> bool {
-        split(sentence).any(|written| {
-            let Some(first) = written.bytes().next().filter(|_| written.len() >= 2) else {
-                return false;
-            };
-            let is_plain = written.bytes().all(|byte| byte.is_ascii_alphabetic());
-            let (_, length) = place(written);
-            // With the endings that the stem lacks.
-            let lengths = length | length >> 1 | length >> 2 | length >> 3;
-            !is_plain || self.wanted[usize::from(first.to_ascii_lowercase())] & lengths != 0
-        })
     }
 
     /// Adds a word of the answer, if it says something and may stand in the texts.

@@ -38,12 +38,13 @@ async fn main() -> Result<(), BoxError> {
             "| dreams | recall@10 % | right % | tokens a question | memories | contradictions served | injected |"
         );
         println!("|---|---|---|---|---|---|---|");
-        for (name, score) in rows(&libraries, real.as_ref()).await? {
+        let tell = |name: &str, score: &Score| {
             println!("| {name} | {} |", score.row());
             if shows_kinds {
                 println!("<!-- {} -->", score.kinds());
             }
-        }
+        };
+        rows(&libraries, real.as_ref(), tell).await?;
     }
     Ok(())
 }
@@ -71,13 +72,16 @@ async fn of_skills() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Returns the figures of the baselines, of each pass alone and of all together.
-async fn rows(libraries: &[Library], real: Option<&Arc<dyn ChatClient>>) -> Result<Vec<(String, Score)>, BoxError> {
+/// Tells the figures of the baselines, of each pass alone and of all together, each as soon as it is
+/// measured.
+async fn rows(
+    libraries: &[Library],
+    real: Option<&Arc<dyn ChatClient>>,
+    tell: impl Fn(&str, &Score),
+) -> Result<(), BoxError> {
     let joined = |score: fn(&Library) -> Score| libraries.iter().map(score).fold(Score::default(), Score::and);
-    let mut rows = vec![
-        ("whole conversation".to_owned(), joined(whole)),
-        ("search the text".to_owned(), joined(searched)),
-    ];
+    tell("whole conversation", &joined(whole));
+    tell("search the text", &joined(searched));
     let alone = MEASURED.iter().map(|pass| (pass.name(), std::slice::from_ref(pass)));
     let all = [("none", &[][..])]
         .into_iter()
@@ -93,8 +97,8 @@ async fn rows(libraries: &[Library], real: Option<&Arc<dyn ChatClient>>) -> Resu
                 score = score.and(week(library, model, passes).await?);
             }
             let with = if *nonsense == 0 { "" } else { ", 20 % nonsense" };
-            rows.push((format!("{name}{with}"), score));
+            tell(&format!("{name}{with}"), &score);
         }
     }
-    Ok(rows)
+    Ok(())
 }

@@ -31,8 +31,9 @@ impl ChatClient for Rehearsed {
             }
             // A model would put the answer into words of its own.
             None if said.contains("The agent `librarian`") => {
-                let answer = said.lines().find(|line| line.starts_with("On the shelves"));
-                ChatResponse::text(format!("The librarian says: {}", answer.unwrap_or_default()))
+                let answer = said.find("On the shelves").map_or("", |at| &said[at..]);
+                let answer = answer.lines().next().unwrap_or_default();
+                ChatResponse::text(format!("The librarian says: {answer}"))
             }
             None if said.starts_with("Please") => {
                 let task = json!({"agent_name": "librarian", "skill": "work", "message": "Do you have Emma?"});

@@ -79,6 +79,12 @@ impl Operations {
             .await
             .map_err(|error| refused(&error))?;
         let standing = self.standing(&accepted.record).await?;
+        // The events tell the end with the answer, also of a turn that has ended by now.
+        let standing = if standing.state.is_terminal() {
+            Standing::open(TaskState::Working)
+        } else {
+            standing
+        };
         let first = self.view(&accepted.record, standing, accepted.history, false).await?;
         Ok(TaskStream::new(self.clone(), accepted.record, first, events, permit))
     }

@@ -141,6 +141,8 @@ async fn a_stream_that_answers_twice_or_is_cut_has_one_end() {
         // The stream is cut, or ends in the middle: the task is asked for.
         vec![begun.clone(), update("TASK_STATE_WORKING")],
         vec![begun],
+        // The task ended before the stream began, which tells its state alone.
+        vec![json!({"task": {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}})],
     ];
     for stream in streams {
         let peer = Peer::speaking(true, move |operation, _| match operation {

@@ -351,6 +351,31 @@ async fn a_call_that_needs_an_approval_waits_for_the_operator_who_is_told_the_ch
     serving.stop().await;
 }
 
+/// The stream of a task that has ended by then tells its answer, and its state as the events do.
+#[tokio::test]
+async fn a_stream_that_begins_after_the_end_of_its_task_tells_the_answer() {
+    let model = ScriptedModel::new().says("By the larynx.");
+    let serving = Serving::of(&model).await;
+    let sent = message("m1", "How do cats purr?");
+    let task = serving.result("SendMessage", sent.clone()).await["task"].clone();
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
+    let again = request("SendStreamingMessage", &sent);
+    let mut stream = open(serving.address, "POST", "/", &[], &again).await;
+    let mut told = Vec::new();
+    while let Some(item) = event(&mut stream).await {
+        let item = &item["result"];
+        told.extend(item["task"]["status"]["state"].as_str().map(str::to_owned));
+        told.extend(
+            item["artifactUpdate"]["artifact"]["parts"][0]["text"]
+                .as_str()
+                .map(str::to_owned),
+        );
+        told.extend(item["statusUpdate"]["status"]["state"].as_str().map(str::to_owned));
+    }
+    assert_eq!(told, ["TASK_STATE_WORKING", "By the larynx.", "TASK_STATE_COMPLETED"]);
+    serving.stop().await;
+}
+
 fn durable(model: &ScriptedModel, data: &Path) -> AgentHostBuilder {
     AgentHost::builder("agent")
         .chat(model.clone())

@@ -18,7 +18,7 @@ use super::error::PeerError;
 use super::events::Events;
 use super::peer::{Operation, Peer};
 use super::words;
-use crate::a2a_wire::{Message, StreamItem, TaskState};
+use crate::a2a_wire::{Message, StreamItem, Task, TaskState};
 
 /// Pauses before further attempts to reach an agent that did not get the message.
 const ATTEMPTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
@@ -186,6 +186,11 @@ impl Follower {
     async fn read(&self, peer: &Peer, mut events: Events) -> Meaning {
         while let Ok(Some(data)) = events.next(SILENCE).await {
             let meaning = match peer.item(&data) {
+                // The answer may follow, or be in the task as a whole alone.
+                Ok(StreamItem::Task(task)) if has_answer_elsewhere(&task) => {
+                    self.is_its(&task.id, &task.context_id).await;
+                    Meaning::Settled
+                }
                 Ok(item) => self.take(item).await,
                 Err(error) => Meaning::End(words::of_error(&self.task, &error)),
             };
@@ -311,4 +316,10 @@ impl Follower {
     fn known(&self) -> Option<RemoteIds> {
         self.ids.borrow().clone()
     }
+}
+
+/// Returns `true` for a task that is completed, and does not have its answer.
+fn has_answer_elsewhere(task: &Task) -> bool {
+    let is_empty = task.artifacts.as_ref().is_none_or(Vec::is_empty) && task.status.message.is_none();
+    task.status.state == TaskState::Completed && is_empty
 }

@@ -104,9 +104,9 @@ impl Report {
         self.results.iter().filter(|result| result.is_passed()).count()
     }
 
-    /// Returns `true` if every run of every case passed.
+    /// Returns `true` if every run of every case passed, and there was one.
     pub fn is_passed(&self) -> bool {
-        self.passed() == self.results.len()
+        !self.results.is_empty() && self.passed() == self.results.len()
     }
 
     /// Returns the price of all answers together, as far as it is known.

@@ -309,6 +309,7 @@ fn a_report_is_a_table_json_and_junit() {
          <failure message=\"it says &lt;no&gt;&#10;to &quot;me&quot; &amp; [31m\">it says &lt;no&gt;\nto &quot;me&quot; &amp; [31m</failure>\n  \
          </testcase>\n</testsuite>"
     );
+    assert!(!Report::default().is_passed());
     assert_eq!(
         Report::default().to_string().lines().last(),
         Some("0 of 0 runs passed: 0.0 %, with chance 0.0 to 100.0 %. 0 tokens, $0.000000.")

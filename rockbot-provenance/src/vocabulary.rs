@@ -92,8 +92,9 @@ impl Vocabulary {
         };
         let folded = answer.to_ascii_lowercase();
         let (numbers, words): (Vec<&String>, Vec<&String>) = few.iter().partition(|word| has_digit(word));
-        let mut words = words.into_iter();
-        if words.any(|word| memmem::find(folded.as_bytes(), word.as_bytes()).is_some()) {
+        let begins_word = |at: usize| at == 0 || !folded.as_bytes()[at - 1].is_ascii_alphanumeric();
+        let is_said = |word: &&String| memmem::find_iter(folded.as_bytes(), word.as_bytes()).any(begins_word);
+        if words.iter().any(is_said) {
             return true;
         }
         // Without an early end, so that many bytes are compared at once.

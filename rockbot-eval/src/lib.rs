@@ -13,6 +13,7 @@
 
 mod cassette;
 mod compare;
+mod cut;
 mod dataset;
 mod evaluation;
 mod expect;

@@ -1,6 +1,6 @@
 //! The report of an evaluation: a table, JSON, JUnit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use rockbot_core::chat::MicroUsd;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::subject::Answer;
 
 /// Maximum length of a failure in a table, in characters.
@@ -162,25 +163,10 @@ impl fmt::Display for Report {
             "| case | passed | tokens | seconds | missed |\n|---|---|---|---|---|"
         )?;
         let cases = self.by_case();
-        let mut order: Vec<&str> = Vec::new();
-        for result in &self.results {
-            if order.last() != Some(&result.case.as_str()) && !order.contains(&result.case.as_str()) {
-                order.push(&result.case);
-            }
-        }
-        for case in order {
-            let runs = &cases[case];
-            let passed = runs.iter().filter(|run| run.is_passed()).count();
-            let tokens: u64 = runs.iter().map(|run| run.tokens()).sum();
-            let time: Duration = runs.iter().map(|run| run.time()).sum();
-            let missed = runs.iter().flat_map(|run| &run.failures).next();
-            let missed = missed.map_or_else(String::new, |failure| cell(failure));
-            let (number, seconds) = (runs.len(), time.as_secs_f64());
-            writeln!(
-                f,
-                "| {} | {passed}/{number} | {tokens} | {seconds:.1} | {missed} |",
-                cell(case)
-            )?;
+        let mut seen = HashSet::new();
+        let in_order = self.results.iter().map(|result| result.case.as_str());
+        for case in in_order.filter(|case| seen.insert(*case)) {
+            writeln!(f, "{}", row(case, &cases[case]))?;
         }
         let (passed, number) = (self.passed(), self.results.len());
         let share = 100.0 * passed as f64 / number.max(1) as f64;
@@ -195,17 +181,22 @@ impl fmt::Display for Report {
     }
 }
 
+/// Returns the row of a case in a table.
+fn row(case: &str, runs: &[&CaseResult]) -> String {
+    let passed = runs.iter().filter(|run| run.is_passed()).count();
+    let tokens: u64 = runs.iter().map(|run| run.tokens()).sum();
+    let time: Duration = runs.iter().map(|run| run.time()).sum();
+    let missed = runs.iter().flat_map(|run| &run.failures).next();
+    let missed = missed.map_or_else(String::new, |failure| cell(failure));
+    let (number, seconds) = (runs.len(), time.as_secs_f64());
+    format!(
+        "| {} | {passed}/{number} | {tokens} | {seconds:.1} | {missed} |",
+        cell(case)
+    )
+}
+
 /// Returns a text as a cell of a table.
 fn cell(text: &str) -> String {
-    let one_line = text
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('|', "\\|");
-    let cut: String = one_line.chars().take(MAX_CELL).collect();
-    if cut.len() < one_line.len() {
-        format!("{cut}…")
-    } else {
-        cut
-    }
+    let words: Vec<_> = text.split_whitespace().collect();
+    cut(&words.join(" ").replace('|', "\\|"), MAX_CELL)
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::cut::cut;
+
 /// Maximum length of a value in a difference, in characters.
 const MAX_VALUE: usize = 200;
 
@@ -62,16 +64,7 @@ fn deeper<'a>(
 
 /// Returns the value as JSON; of a long value the beginning.
 fn shown(value: Option<&Value>) -> String {
-    let Some(value) = value else {
-        return "nothing".to_owned();
-    };
-    let text = value.to_string();
-    let cut: String = text.chars().take(MAX_VALUE).collect();
-    if cut.len() < text.len() {
-        format!("{cut}…")
-    } else {
-        cut
-    }
+    value.map_or_else(|| "nothing".to_owned(), |value| cut(&value.to_string(), MAX_VALUE))
 }
 
 #[cfg(test)]

@@ -204,7 +204,8 @@ impl Caller {
         let agent = self.agent(agent)?;
         let request = TurnRequest::new(self.session(agent, session), message, content)
             .with_principal(self.principal.clone())
-            .with_source(SOURCE);
+            .with_source(SOURCE)
+            .with_marked_statements(true);
         let request = match agent {
             Some(agent) => request.with_agent(agent),
             None => request,

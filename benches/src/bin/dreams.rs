@@ -1,11 +1,11 @@
 //! Measures whether dreams help: recall after a week of dreams, for each pass alone and for all
 //! together.
 //!
-//! Usage: `dreams [--kinds] [--model-url URL MODEL]`. Prints tables in Markdown: three libraries of
-//! 60 conversations, then two that were held out, with a model that is right and with a model a
-//! fifth of whose answers is nonsense; with `--model-url` with that model instead, for one library.
-//! `--kinds` adds the right answers for each kind of question. `--skills` measures the passes over
-//! skills instead.
+//! Usage: `dreams [--kinds] [--conversations N] [--model-url URL MODEL]`. Prints tables in Markdown:
+//! three libraries of 60 (`N`) conversations, then two that were held out, with a model that is right
+//! and with a model a fifth of whose answers is nonsense; with `--model-url` with that model instead,
+//! for one library of each. `--kinds` adds the right answers for each kind of question. `--skills`
+//! measures the passes over skills instead.
 
 use std::sync::Arc;
 
@@ -26,13 +26,19 @@ async fn main() -> Result<(), BoxError> {
         Some(_) => return Err("use it like this: --model-url URL MODEL".into()),
         None => None,
     };
+    let at = arguments.iter().position(|argument| argument == "--conversations");
+    let conversations = match at.map(|at| arguments.get(at + 1).map(|number| number.parse())) {
+        None => 60,
+        Some(Some(Ok(number @ 1..))) => number,
+        Some(_) => return Err("use it like this: --conversations 20".into()),
+    };
     if arguments.iter().any(|argument| argument == "--skills") {
         return of_skills().await;
     }
     let shows_kinds = arguments.iter().any(|argument| argument == "--kinds");
     for (name, seeds) in SEEDS {
         let seeds = if real.is_some() { &seeds[..1] } else { seeds };
-        let libraries: Vec<_> = seeds.iter().map(|seed| Library::new(60, *seed)).collect();
+        let libraries: Vec<_> = seeds.iter().map(|seed| Library::new(conversations, *seed)).collect();
         println!("\n{name} ({} libraries)\n", libraries.len());
         println!(
             "| dreams | recall@10 % | right % | tokens a question | memories | contradictions served | injected |"

@@ -426,7 +426,7 @@ impl Chat<'_> {
         let images = std::mem::take(&mut self.images);
         let mut content = images.into_iter().fold(Content::from(question), Content::with_media);
         shown.into_iter().for_each(|part| content.push(part));
-        let request = self.host.agent().ask(&self.session, content);
+        let request = self.host.agent().ask(&self.session, content).mark_statements();
         let request = self.arguments.asking.apply(request);
         let request = match self.tier {
             Some(tier) => request.tier(tier),

@@ -39,9 +39,9 @@ pub struct TurnOutcome {
     /// [`Label::UNKNOWN`], which is untrusted.
     #[serde(default, skip_serializing_if = "Label::is_unknown")]
     pub label: Label,
-    /// Statements of the reply that rest on text of others alone, in order. Empty if the model had read
-    /// none, and for a turn below another turn. A statement in other words than its source's is not found: the label counts for the whole
-    /// reply.
+    /// Statements of the reply that rest on text of others alone, in order. Empty unless the request
+    /// [asks for them](super::TurnRequest::marks_statements) or the reply is announced. A statement in
+    /// other words than its source's is not found: the label counts for the whole reply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside_statements: Vec<OutsideStatement>,
 }

@@ -201,6 +201,10 @@ pub struct TurnRequest {
     /// `true` if the message only informs. Default `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_informing: bool,
+    /// `true` if the outcome lists the [statements of others](super::TurnOutcome::outside_statements).
+    /// Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub marks_statements: bool,
     /// Turn that asks, if another turn does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TurnParent>,
@@ -247,6 +251,7 @@ impl TurnRequest {
             is_announced: false,
             is_forgotten: false,
             is_informing: false,
+            marks_statements: false,
             parent: None,
             trace: None,
             reply_to: None,
@@ -427,6 +432,15 @@ impl TurnRequest {
     #[must_use]
     pub fn with_informing(mut self, is_informing: bool) -> Self {
         self.is_informing = is_informing;
+        self
+    }
+
+    /// Sets whether the outcome lists the [statements of
+    /// others](super::TurnOutcome::outside_statements). Default `false`, since the search costs time
+    /// at the end of the turn.
+    #[must_use]
+    pub fn with_marked_statements(mut self, marks_statements: bool) -> Self {
+        self.marks_statements = marks_statements;
         self
     }
 

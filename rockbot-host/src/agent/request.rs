@@ -523,6 +523,34 @@ impl<A: AnswerKind> AgentRequest<A> {
         self.change(|request| request.output_mode = mode)
     }
 
+    /// Lists the statements of the answer that rest on text of others alone, in
+    /// [`TurnOutcome::outside_statements`](rockbot_core::turn::TurnOutcome::outside_statements), for
+    /// a program that shows them to a person. Default: they are not searched for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rockbot_core::testing::ScriptedModel;
+    /// use rockbot_core::tool::tool;
+    /// use rockbot_host::AgentHost;
+    /// # use serde_json::json;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Nothing {}
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new().calls("get_page", json!({})).says("It costs 1250 euros.");
+    /// let page = tool("get_page", |_: Nothing| async { "The rent is 1250 euros." }).pure();
+    /// let host = AgentHost::in_memory().chat(model).tool(page).build()?;
+    /// let answer = host.agent().ask("main", "What is the rent?").mark_statements().await?;
+    /// assert_eq!(answer.outside_statements[0].source, "get_page");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn mark_statements(self) -> Self {
+        self.change(|request| request.marks_statements = true)
+    }
+
     fn change(mut self, change: impl FnOnce(&mut TurnRequest)) -> Self {
         change(&mut self.request);
         self

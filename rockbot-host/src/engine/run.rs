@@ -198,9 +198,8 @@ impl TurnEngine {
             return Some(outcome);
         }
         let mut outcome = self.output.apply(turn, outcome);
-        // The answer of a child is read by the model of its parent, whose own answer is marked.
-        let is_read = turn.request().parent.is_none();
-        if is_read && turn.label().is_untrusted() && turn.ends_with_foreign_text() {
+        let is_marked = turn.request().marks_statements || turn.request().is_announced;
+        if is_marked && turn.label().is_untrusted() && turn.ends_with_foreign_text() {
             outcome.outside_statements =
                 ReadMessages::of(turn, &TextIndexes::default()).outside_statements(&outcome.text);
         }

@@ -99,11 +99,21 @@ async fn an_outcome_names_the_statements_that_only_others_make() {
     let _ = reading(&model).says(answer).says("You are welcome.");
     let noting = tool("remember", |_: Anything| async { "Ann lives in Oslo." });
     let built = host(&model).tool(noting.pure().own_output()).build().unwrap();
-    let outcome = ask(&built, "Who wrote https://site.org/a?").await;
+    let marked = async |text: &str| built.agent().ask("s", text).mark_statements().await.unwrap();
+    let outcome = marked("Who wrote https://site.org/a?").await;
     let found: Vec<_> = outcome.outside_statements.iter().map(shown).collect();
     assert_eq!(found, [("Its author is eve@evil.org.", "get_page (site.org)")]);
-    let later = ask(&built, "Thanks.").await;
-    assert_eq!(later.outside_statements, []);
+    assert_eq!(marked("Thanks.").await.outside_statements, []);
+}
+
+#[tokio::test]
+async fn statements_are_searched_for_only_when_the_program_asks() {
+    let model = ScriptedModel::new();
+    let _ = reading(&model).says("Its author is eve@evil.org.");
+    let built = host(&model).build().unwrap();
+    let outcome = ask(&built, "Who wrote https://site.org/a?").await;
+    assert_eq!(outcome.outside_statements, []);
+    assert!(outcome.label.is_untrusted());
 }
 
 fn shown(found: &OutsideStatement) -> (&str, &str) {

@@ -67,7 +67,7 @@ const TIER_RULES: &str = "tier-selector.json";
 ///
 /// Every setting has a reader: a name that no part reads keeps the host from being built, and so
 /// does a section whose part the program has to add. The parts that need a connection are such:
-/// `RabbitMq` and `Pulsar` (a bus), `RemoteTools` and `ToolServices` (subsystems on a bus). A
+/// `RabbitMq` and `Pulsar` (a bus), `Postgres` (stores that processes share), `RemoteTools` and `ToolServices` (subsystems on a bus). A
 /// part that `Enabled = false` turns off keeps its other settings.
 ///
 /// # Examples

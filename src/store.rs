@@ -4,7 +4,8 @@
 //! [`ConversationLog`] are the traits; every operation names a principal, and principals never see each other's entries.
 //! Each has an in-memory version here; versions in files and in SQLite are in [`memory`](crate::memory). The journal of
 //! turns ([`FileTurnJournal`]) and conversations in files ([`FileConversationMemory`]) belong to every host with a data
-//! folder. With the feature `postgres`, `Postgres` keeps turns and memory where several processes share them. Authors of stores find the rest in [`implement::store`](crate::implement::store), and run the conformance suites of
+//! folder. With the feature `postgres`, `Postgres` keeps turns and memory where several processes share them. Authors of
+//! stores find the rest in [`implement::store`](crate::implement::store), and run the conformance suites of
 //! [`testing`](https://docs.rs/rockbot-core).
 //!
 //! ```
@@ -20,6 +21,8 @@
 //! # Ok(())
 //! # }
 //! ```
+#![cfg_attr(feature = "postgres", doc = "")]
+#![cfg_attr(feature = "postgres", doc = include_str!("../docs/many_machines.md"))]
 
 #[doc(inline)]
 pub use rockbot_core::store::{
@@ -35,4 +38,4 @@ pub use rockbot_store::file::{
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 #[doc(inline)]
-pub use rockbot_store::postgres::{self, Postgres, PostgresOptions};
+pub use rockbot_store::postgres::{self, Postgres, PostgresOptions, PostgresSettings};

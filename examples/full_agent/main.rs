@@ -35,6 +35,7 @@ use rockbot::layer::{RateLimitLayer, chat_fn, message_fn, tool_fn};
 use rockbot::message::SubscribeOptions;
 use rockbot::prelude::*;
 use rockbot::tool::RemoteTools;
+use rockbot_cli::host::database::Database;
 use rockbot_cli::host::endpoint::Endpoint;
 use rockbot_cli::host::stop_signals::StopSignals;
 use rockbot_cli::host::{bridges, bus, serve_a2a, serve_mcp, service_bus, telemetry, words, world};
@@ -99,7 +100,16 @@ async fn run_traced(arguments: Arguments, traces: Option<&Otlp>) -> Result<(), B
     if let Some(text) = &arguments.review {
         return terminal::print(&reviewer::review(&reviewer, text).await?.to_string());
     }
-    let host = Arc::new(build(&arguments, &config, [&bus, &services], &reviewer, traces)?);
+    // The stores of the section `Postgres`, which several processes of this agent share.
+    let database = Database::connect(&config).await?;
+    let host = Arc::new(build(
+        &arguments,
+        &config,
+        [&bus, &services],
+        database,
+        &reviewer,
+        traces,
+    )?);
     match &arguments.ask {
         Some(question) => ask(&host, question).await,
         None => serve(host, Terminal::new(&bus, traces), arguments.port).await,
@@ -110,6 +120,7 @@ fn build(
     arguments: &Arguments,
     config: &Config,
     [bus, services]: [&Arc<dyn Bus>; 2],
+    database: Database,
     reviewer: &AgentHost,
     traces: Option<&Otlp>,
 ) -> Result<AgentHost, BoxError> {
@@ -168,6 +179,7 @@ fn build(
             SubscribeOptions::new().with_concurrency(reviews::CONCURRENT),
         )
         .handle(ReviewHandler::new(reviewer));
+    let host = database.add_to(host);
     // The ids of spans are those of the collector, where there is one.
     let host = match traces {
         Some(traces) => traces.bridged(host),

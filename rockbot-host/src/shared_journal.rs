@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::TurnId;
 use rockbot_core::turn::{
-    Acceptance, Claim, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery, RunRecord, StoredRun, TurnJournal,
+    Acceptance, Claim, ClusterJournal, FreeRun, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery,
+    RunRecord, StoredRun, TurnJournal,
 };
 
 /// The runs of one agent in a journal that several agents share.
@@ -33,6 +34,15 @@ impl SharedTurnJournal {
     fn own_id(&self, run: &TurnId) -> Option<TurnId> {
         let own = run.as_str().strip_prefix(&self.agent)?.strip_prefix('/')?;
         Some(TurnId::from(own))
+    }
+
+    fn own_ids(&self, runs: &[TurnId]) -> Vec<TurnId> {
+        runs.iter().filter_map(|run| self.own_id(run)).collect()
+    }
+
+    fn inner(&self) -> &dyn ClusterJournal {
+        let inner = self.journal.cluster();
+        inner.expect("this journal is one of a cluster only over the journal of a cluster")
     }
 
     /// Returns an error about a run of this agent under the run's own id.
@@ -99,6 +109,38 @@ impl TurnJournal for SharedTurnJournal {
     async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
         let query = query.clone().with_agent(self.agent.clone());
         let runs = self.journal.unfinished(&query).await?;
-        Ok(runs.iter().filter_map(|run| self.own_id(run)).collect())
+        Ok(self.own_ids(&runs))
+    }
+
+    fn cluster(&self) -> Option<&dyn ClusterJournal> {
+        self.journal.cluster().map(|_| self as &dyn ClusterJournal)
+    }
+}
+
+#[async_trait]
+impl ClusterJournal for SharedTurnJournal {
+    fn lease(&self) -> Duration {
+        self.inner().lease()
+    }
+
+    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError> {
+        Ok(self.own_ids(&self.inner().renew(owner).await?))
+    }
+
+    async fn free(&self, query: &RunQuery) -> Result<Vec<FreeRun>, JournalError> {
+        let query = query.clone().with_agent(self.agent.clone());
+        let free = self.inner().free(&query).await?;
+        let own = |free: &FreeRun| Some(FreeRun::new(self.own_id(&free.run)?, free.is_waiting));
+        Ok(free.iter().filter_map(own).collect())
+    }
+
+    async fn enter_session(&self, claim: &Claim) -> Result<bool, JournalError> {
+        let entered = self.inner().enter_session(&self.shared_claim(claim)).await;
+        entered.map_err(|error| self.own_error(error))
+    }
+
+    async fn leave_session(&self, claim: &Claim) -> Result<(), JournalError> {
+        let left = self.inner().leave_session(&self.shared_claim(claim)).await;
+        left.map_err(|error| self.own_error(error))
     }
 }

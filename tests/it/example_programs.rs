@@ -21,7 +21,7 @@ use crate::{handlers, remote_tools_example};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every example, and arguments with which it ends by itself.
-const EXAMPLES: [(&str, &[&str]); 37] = [
+const EXAMPLES: [(&str, &[&str]); 38] = [
     ("quickstart", &[]),
     ("agent_as_tool", &[]),
     ("approval", &[]),
@@ -52,6 +52,7 @@ const EXAMPLES: [(&str, &[&str]); 37] = [
     ("remote_tools", &[]),
     ("remote_scripts", &[]),
     ("distributed", &["--ask", "What is 6 * 7?"]),
+    ("cluster", &["--help"]),
     ("joke_service", &["--demo"]),
     ("mcp_server", &["--list"]),
     ("mcp_bridge", &[]),
@@ -74,6 +75,7 @@ fn built() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         "a2a_http" => cfg!(all(feature = "a2a", feature = "a2a-server")),
         "axum_sse" => cfg!(feature = "web-server"),
         "wisps" | "pipeline" => cfg!(feature = "wisps"),
+        "cluster" => cfg!(all(feature = "postgres", feature = "rabbitmq")),
         _ => true,
     };
     EXAMPLES.into_iter().filter(move |(name, _)| is_built(name))

@@ -8,6 +8,7 @@ use rockbot::message::InProcessBus;
 use rockbot::message::pulsar::PulsarSettings;
 use rockbot::message::rabbitmq::RabbitMqSettings;
 use rockbot::prelude::*;
+use rockbot::store::PostgresSettings;
 use rockbot::tool_services::ToolServices;
 
 /// The variable that makes the test write the reference instead of comparing it.
@@ -54,6 +55,8 @@ Address = "127.0.0.1:0"
 Tools = ["*"]
 [ModelBehaviors.Models.any]
 MaxToolIterationsOverride = 3
+[Postgres]
+Url = "postgres://127.0.0.1/agents"
 [Pulsar]
 HostName = "127.0.0.1"
 [RabbitMq]
@@ -87,6 +90,7 @@ fn read() -> Config {
     let config = Config::new().with_text("agent.toml", EVERYTHING).unwrap();
     RabbitMqSettings::read(&config, folder.path()).unwrap();
     PulsarSettings::read(&config, folder.path()).unwrap();
+    PostgresSettings::from_config(&config).unwrap();
     let builder = AgentHost::configured(&config, folder.path()).unwrap();
     let services = ToolServices::new().folder(folder.path());
     let built = builder.bus(InProcessBus::new()).add(services).build();

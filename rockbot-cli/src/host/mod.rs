@@ -8,6 +8,7 @@ pub mod bridges;
 pub mod broker;
 pub mod bus;
 pub mod calculator;
+pub mod database;
 pub mod endpoint;
 pub mod log;
 mod log_targets;

@@ -1,5 +1,5 @@
-//! What other processes give the agent over a broker: the bus of the settings, of `--mcp-bus` or
-//! of `--agents`, the tools of `--tool-services`, and the tools of workers.
+//! What other processes give the agent: the bus of the settings, of `--mcp-bus` or of `--agents`,
+//! the tools of `--tool-services`, the tools of workers, and the stores of a database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use rockbot::tool::RemoteTools;
 use rockbot::tool_services::{DescriptorFolder, ToolServices};
 
 use super::broker::{self, Broker};
+use super::database::Database;
 use super::service_bus;
 
 /// The connections and parts that the options and the settings ask for.
@@ -18,10 +19,11 @@ pub(crate) struct Outside {
     services: Option<ToolServices>,
     workers: Option<RemoteTools>,
     bus: Option<Arc<dyn Bus>>,
+    database: Database,
 }
 
 impl Outside {
-    /// Connects to the brokers.
+    /// Connects to the brokers and the database.
     pub(crate) async fn connect(
         bus: Option<&str>,
         descriptors: Option<&Path>,
@@ -35,10 +37,11 @@ impl Outside {
             services,
             workers: workers(config)?,
             bus: broker::open(bus, config, false).await?,
+            database: Database::connect(config).await?,
         })
     }
 
-    /// Returns the same parts without a broker, for a list of the agent's parts.
+    /// Returns the same parts without a broker and a database, for a list of the agent's parts.
     pub(crate) fn unconnected(
         bus: Option<&str>,
         descriptors: Option<&Path>,
@@ -53,6 +56,7 @@ impl Outside {
             services,
             workers: workers(config)?,
             bus: Broker::read(bus, config)?.map(|_| nowhere()),
+            database: Database::unconnected(config)?,
         })
     }
 
@@ -60,6 +64,7 @@ impl Outside {
     pub(crate) fn add_to(self, builder: AgentHostBuilder) -> AgentHostBuilder {
         let builder = self.services.into_iter().fold(builder, AgentHostBuilder::add);
         let builder = self.workers.into_iter().fold(builder, AgentHostBuilder::add);
+        let builder = self.database.add_to(builder);
         match self.bus {
             Some(bus) => builder.bus(bus),
             None => builder,

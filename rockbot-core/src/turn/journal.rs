@@ -89,6 +89,12 @@ pub trait TurnJournal: fmt::Debug + Send + Sync + 'static {
     ///
     /// Returns an error if the journal cannot be read.
     async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError>;
+
+    /// Returns what the journal does for several processes that use it at the same time. Default
+    /// `None`: one process uses it.
+    fn cluster(&self) -> Option<&dyn ClusterJournal> {
+        None
+    }
 }
 
 share! {
@@ -101,6 +107,69 @@ share! {
         async release(claim: Claim);
         async read<'a>(run: &'a TurnId) -> Result<Option<StoredRun>, JournalError>;
         async unfinished<'a>(query: &'a RunQuery) -> Result<Vec<TurnId>, JournalError>;
+        fn cluster() -> Option<&dyn ClusterJournal>;
+    }
+}
+
+/// The part of a [`TurnJournal`] that several processes need: short leases, which heartbeats renew,
+/// and one order of the runs of a session.
+///
+/// An [ordered](RunAccepted::is_ordered) run has a place in its session from its acceptance until it
+/// is finished. Places are given in the order of the acceptances, whichever processes accept.
+#[async_trait]
+pub trait ClusterJournal: Send + Sync {
+    /// Returns the lease with which processes claim runs: how long a process may be silent before
+    /// another one takes over its runs.
+    fn lease(&self) -> Duration;
+
+    /// Renews the leases of all runs that `owner` holds. Returns the held runs that others asked to
+    /// cancel.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be written.
+    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError>;
+
+    /// Returns the unfinished runs of `query` that can be claimed now, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal cannot be read.
+    async fn free(&self, query: &RunQuery) -> Result<Vec<FreeRun>, JournalError>;
+
+    /// Returns `true` if no unfinished run has a place before this run in its session. A run without
+    /// a place gets the last one. A run without a holder for ten leases counts no more.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`JournalError::Fenced`] if another owner has claimed the run since, and an error if
+    /// the journal cannot be written.
+    async fn enter_session(&self, claim: &Claim) -> Result<bool, JournalError>;
+
+    /// Gives up the place of a run in its session: it waits for a person, or has joined another run.
+    /// The run [waits](FreeRun::is_waiting) until it is claimed again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`ClusterJournal::enter_session`] does.
+    async fn leave_session(&self, claim: &Claim) -> Result<(), JournalError>;
+}
+
+/// An unfinished run that can be claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FreeRun {
+    /// Id of the run.
+    pub run: TurnId,
+    /// `true` if the last holder left the run's session: the run waits for a person or another run.
+    pub is_waiting: bool,
+}
+
+impl FreeRun {
+    /// Creates a run that can be claimed.
+    pub fn new(run: impl Into<TurnId>, is_waiting: bool) -> Self {
+        let run = run.into();
+        Self { run, is_waiting }
     }
 }
 
@@ -208,6 +277,10 @@ pub struct RunAccepted {
     pub digest: Digest,
     /// Time of the acceptance.
     pub at: Timestamp,
+    /// `true` if the run waits for earlier runs of its session, also for those of other processes.
+    /// Default `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_ordered: bool,
     /// Request and everything else that a resume needs.
     pub body: RunBody,
 }
@@ -220,8 +293,16 @@ impl RunAccepted {
             key,
             digest,
             at,
+            is_ordered: false,
             body: body.into(),
         }
+    }
+
+    /// Sets whether the run waits for earlier runs of its session. Default `false`.
+    #[must_use]
+    pub fn with_ordered(mut self, is_ordered: bool) -> Self {
+        self.is_ordered = is_ordered;
+        self
     }
 }
 

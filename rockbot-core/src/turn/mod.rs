@@ -56,8 +56,8 @@ pub use hook::{
 };
 pub use inbox::AnnouncementInbox;
 pub use journal::{
-    Acceptance, Claim, Fence, HolderRequests, JournalError, RunAccepted, RunKey, RunQuery, RunRecord, RunState,
-    StoredRun, TurnJournal,
+    Acceptance, Claim, ClusterJournal, Fence, FreeRun, HolderRequests, JournalError, RunAccepted, RunKey, RunQuery,
+    RunRecord, RunState, StoredRun, TurnJournal,
 };
 pub use memory_journal::InMemoryTurnJournal;
 pub use observer::{EndedTurn, TurnObserver};

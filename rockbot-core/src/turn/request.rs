@@ -438,6 +438,12 @@ impl TurnRequest {
     /// Sets whether the outcome lists the [statements of
     /// others](super::TurnOutcome::outside_statements). Default `false`, since the search costs time
     /// at the end of the turn.
+    ///
+    /// ```
+    /// # use rockbot_core::turn::TurnRequest;
+    /// let request = TurnRequest::new("main", "m1", "What is the rent?").with_marked_statements(true);
+    /// assert!(request.marks_statements);
+    /// ```
     #[must_use]
     pub fn with_marked_statements(mut self, marks_statements: bool) -> Self {
         self.marks_statements = marks_statements;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::claim::HeldClaim;
-use super::{LEASE, TurnCall, TurnEngine, TurnError, check_runtime, read_outcome};
+use super::{TurnCall, TurnEngine, TurnError, check_runtime, read_outcome};
 use crate::behavior::ModelBehavior;
 use crate::driver::AnswerTool;
 use crate::live::{Admission, BacklogPermit, LiveTurn, TurnState};
@@ -96,7 +96,7 @@ impl TurnEngine {
         if request.is_user_message() {
             self.background.user_wrote();
         }
-        let acceptance = self.journal.accept(&run, &self.owner, LEASE).await?;
+        let acceptance = self.journal.accept(&run, &self.owner, self.lease()).await?;
         let live = LiveTurn::accepted(run.run.clone(), request, (call.progress, call.feed), reports);
         live.set_validators(call.validators);
         match acceptance {
@@ -269,12 +269,23 @@ impl TurnEngine {
             }
             return Ok(running);
         }
-        // All turns are resumed, not this turn alone: its message may have joined an earlier turn
-        // of its session.
-        self.resume_all(Some(&live)).await?;
-        match self.find(live.id()) {
-            Some(resumed) => Ok(resumed),
-            None => self.ended_or_elsewhere(live).await,
+        loop {
+            // All turns are resumed, not this turn alone: its message may have joined an earlier turn
+            // of its session.
+            self.resume_all(Some(&live)).await?;
+            if let Some(resumed) = self.find(live.id()) {
+                return Ok(resumed);
+            }
+            match self.ended_or_elsewhere(live.clone()).await {
+                // The call of a turn that was taken over waits for the process that has the child.
+                Err(TurnError::Elsewhere(_)) if self.is_clustered() && live.request().parent.is_some() => {
+                    let stopped = timeout(self.lease() / 3, self.closing.cancelled()).await;
+                    if stopped.is_ok() {
+                        return Err(TurnError::Halted);
+                    }
+                }
+                ended => return ended,
+            }
         }
     }
 

@@ -26,6 +26,7 @@ pub(super) struct HeldClaim {
 
 impl HeldClaim {
     pub(super) fn new(engine: &Arc<TurnEngine>, claim: Claim) -> Self {
+        engine.keep_leases();
         Self {
             engine: engine.clone(),
             claim,

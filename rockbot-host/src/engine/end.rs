@@ -47,7 +47,12 @@ impl TurnEngine {
         turn: &mut Turn,
         outcome: TurnOutcome,
     ) {
-        if let Err(error) = self.record_failure(&claim, turn, &outcome).await {
+        let recorded = self.record_failure(&claim, turn, &outcome);
+        let recorded = match recorded.await {
+            Ok(()) => self.check_held(&claim).await,
+            failed => failed,
+        };
+        if let Err(error) = recorded {
             return self.leave_unfinished(live, claim, error).await;
         }
         let turn = &*turn;

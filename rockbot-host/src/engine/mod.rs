@@ -32,6 +32,7 @@ mod background;
 mod briefing;
 mod cancel;
 mod claim;
+mod cluster;
 mod context;
 mod costs;
 mod earlier_reports;
@@ -59,7 +60,6 @@ use std::mem::take;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use rockbot_core::chat::Ledger;
 use rockbot_core::store::{ConversationLog, ConversationMemory, WorkingMemory};
@@ -74,6 +74,7 @@ use tracing::{Instrument as _, Span};
 
 pub use briefing::Briefing;
 pub(crate) use briefing::ResolvedBriefing;
+pub(crate) use cluster::owner_of;
 pub(crate) use costs::tokens;
 pub use history::HistoryOptions;
 pub(crate) use history::bounded;
@@ -105,10 +106,6 @@ use expiries::Expiries;
 use history::HistoryWindow;
 use meters::TurnMeters;
 use prompt_cache::PrefixWatch;
-
-/// Duration of a claim on a turn: how long this process may write nothing about it before another
-/// process may take it over. Each step writes, and no step takes longer than a model's answer.
-const LEASE: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum number of messages of the bus that wait for room in full sessions. The bus has twice
 /// as many workers for users' messages.
@@ -169,6 +166,10 @@ pub(crate) struct TurnEngine {
     resumes_later: AtomicBool,
     /// The cancelled turns among them.
     called_off: CalledOff,
+    /// `true` once the leases of a journal of several processes are renewed.
+    keeps_leases: AtomicBool,
+    /// `true` once turns of other processes are taken over.
+    takes_over: AtomicBool,
     /// Held while a parked turn changes, so that each of several decisions at once finds the turn
     /// parked or running, never in between. A tokio mutex, because the journal is written under it.
     unparking: tokio::sync::Mutex<()>,
@@ -302,6 +303,8 @@ impl TurnEngine {
             resuming: tokio::sync::Mutex::default(),
             resumes_later: AtomicBool::default(),
             called_off: CalledOff::default(),
+            keeps_leases: AtomicBool::default(),
+            takes_over: AtomicBool::default(),
             unparking: tokio::sync::Mutex::default(),
             expiries: Expiries::default(),
             tasks: TaskTracker::new(),

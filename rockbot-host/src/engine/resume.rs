@@ -8,7 +8,7 @@ use std::time::Duration;
 use rockbot_core::TurnId;
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolGroup;
-use rockbot_core::turn::{BusyPolicy, Delegation, RunQuery, RunState, StoredRun, TurnParent, TurnRequest};
+use rockbot_core::turn::{BusyPolicy, Delegation, FreeRun, RunQuery, RunState, StoredRun, TurnParent, TurnRequest};
 
 use tokio::time::timeout;
 
@@ -16,7 +16,7 @@ use super::claim::HeldClaim;
 use super::earlier_reports::live_again;
 use super::reply::sender_trace;
 use super::run::HaltOnDrop;
-use super::{LEASE, TurnEngine, TurnError, check_runtime};
+use super::{TurnEngine, TurnError, check_runtime};
 use crate::announcements::Announcements;
 use crate::conversation_outbox::ConversationOutbox;
 use crate::driver::DriveStart;
@@ -45,6 +45,23 @@ impl TurnEngine {
     /// came again, gets its new caller's listener and validators.
     pub(crate) async fn resume_all(self: &Arc<Self>, asked: Option<&LiveTurn>) -> Result<Resumed, TurnError> {
         check_runtime()?;
+        let query = RunQuery::all();
+        let free = match self.journal.cluster() {
+            Some(cluster) => cluster.free(&query).await?,
+            None => {
+                let unfinished = self.journal.unfinished(&query).await?.into_iter();
+                unfinished.map(|run| FreeRun::new(run, true)).collect()
+            }
+        };
+        self.resume_runs(free, asked).await
+    }
+
+    /// Resumes the runs among `free` that no other process has claimed meanwhile.
+    pub(super) async fn resume_runs(
+        self: &Arc<Self>,
+        free: Vec<FreeRun>,
+        asked: Option<&LiveTurn>,
+    ) -> Result<Resumed, TurnError> {
         // One at a time: if two resumes look at the same list, the second must find the turns of
         // the first live.
         let _resuming = self.resuming.lock().await;
@@ -55,16 +72,17 @@ impl TurnEngine {
             // comes, or at the next start.
             tracing::error!(turn = %id, error = %loggable(&error.to_string()), "journal unreadable; the turn is not resumed");
         };
-        let unfinished = self.journal.unfinished(&RunQuery::all()).await?;
-        let (waiting, others): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(ConversationOutbox::holds);
+        let is_here = |free: &FreeRun| {
+            // A parked turn that does not wait any more was decided in another process, which left it.
+            self.live.contains(&free.run) && (free.is_waiting || !self.live.is_parked(&free.run))
+        };
+        let free = free.into_iter().filter(|free| !is_here(free)).map(|free| free.run);
+        let (waiting, others): (Vec<_>, Vec<_>) = free.partition(ConversationOutbox::holds);
         let (unsaid, turns): (Vec<_>, Vec<_>) = others.into_iter().partition(Announcements::holds);
         // Before the turns, which read the conversations.
         self.memory.resume(waiting).await;
         self.announcements.resume(unsaid).await;
         for id in turns {
-            if self.live.contains(&id) {
-                continue;
-            }
             // The list is in order of acceptance, and a message is accepted after the turn that it joins:
             // when its own turn comes up, the turn that it joined has been resumed.
             if let Some(running) = joined.remove(&id) {
@@ -128,7 +146,18 @@ impl TurnEngine {
             claim.release().await;
             return Ok(None);
         }
-        let live = live_again(&turn, asked);
+        if self.is_clustered() && awaited_by(turn.request()).is_some_and(|parent| !self.live.contains(&parent.turn)) {
+            // The process that has the turn which awaits it takes it over.
+            claim.release().await;
+            return Ok(None);
+        }
+        let live = match self.find(id) {
+            Some(parked) => {
+                parked.reopen();
+                parked
+            }
+            None => live_again(&turn, asked),
+        };
         self.call_off_again(&live);
         if self.is_orphan(live.request()).await {
             live.cancel(CancelReason::Caller);
@@ -142,6 +171,7 @@ impl TurnEngine {
             let outcome = turn.outcome();
             self.settle(&live, claim, turn, outcome).await;
         } else {
+            self.note_taken_over(id);
             // Entered here and not in the task, so that turns of one session keep their order.
             let admission = self.sessions.enter(&live, BusyPolicy::Queue);
             let engine = self.clone();
@@ -207,7 +237,7 @@ impl TurnEngine {
     /// Claims a turn and replays its journal. A turn whose journal cannot be replayed is ended with a
     /// failure reply.
     pub(super) async fn take_over(self: &Arc<Self>, id: &TurnId) -> Result<Option<(HeldClaim, Box<Turn>)>, TurnError> {
-        let Some(claim) = self.journal.claim(id, &self.owner, LEASE).await? else {
+        let Some(claim) = self.journal.claim(id, &self.owner, self.lease()).await? else {
             return Ok(None);
         };
         let claim = HeldClaim::new(self, claim);
@@ -223,6 +253,11 @@ impl TurnEngine {
         };
         match Turn::from_run(&run) {
             Ok(turn) => Ok(Some((claim, Box::new(turn)))),
+            Err(error) if self.is_left_to_newer(&run) => {
+                tracing::debug!(turn = %id, %error, "a turn of a newer version is left to a process that can read it");
+                claim.release().await;
+                Ok(None)
+            }
             Err(error) => {
                 tracing::warn!(turn = %id, %error, "journal of an interrupted turn unreadable; the turn ends with a failure reply");
                 self.end_unreadable(claim, &run).await;

@@ -17,7 +17,7 @@ use crate::tool::{ReadMessages, TextIndexes};
 use crate::turn::{PolicySnapshot, Revision, Turn, TurnEvent};
 
 /// The outcome of waiting for a session.
-enum SessionWait {
+pub(super) enum SessionWait {
     /// The turn has the session.
     Acquired(SessionGuard),
     /// The message joined this turn, which runs in the session.
@@ -70,7 +70,7 @@ impl TurnEngine {
         };
         let wait = match refused {
             Some(refused) => refused,
-            None => self.wait_for_session(&live, admission).await,
+            None => self.wait_for_session(&live, &claim, admission).await,
         };
         match wait {
             SessionWait::Acquired(session) => {
@@ -83,7 +83,13 @@ impl TurnEngine {
             SessionWait::Refused(event) => {
                 Box::pin(self.end_early(&live, claim, turn, DriveStart::Event(*event))).await;
             }
-            SessionWait::Joined(running) => Box::pin(self.join(&live, claim, turn, &running)).await,
+            SessionWait::Joined(running) => {
+                Box::pin(async {
+                    self.leave_order(&claim).await;
+                    self.join(&live, claim, turn, &running).await;
+                })
+                .await;
+            }
             SessionWait::Halted => Box::pin(self.halt_or_end(&live, claim, turn)).await,
         }
         halt_on_drop.disarm();
@@ -100,7 +106,27 @@ impl TurnEngine {
         }
     }
 
-    async fn wait_for_session(self: &Arc<Self>, live: &Arc<LiveTurn>, mut admission: Admission) -> SessionWait {
+    async fn wait_for_session(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        claim: &Claim,
+        admission: Admission,
+    ) -> SessionWait {
+        match self.wait_in_process(live, admission).await {
+            // Boxed: each turn's future would have room for it otherwise.
+            SessionWait::Acquired(session) if self.is_clustered() => {
+                Box::pin(self.await_order(live, claim, session)).await
+            }
+            wait => wait,
+        }
+    }
+
+    /// Waits until the turns of this process leave the session to a turn.
+    pub(super) async fn wait_in_process(
+        self: &Arc<Self>,
+        live: &Arc<LiveTurn>,
+        mut admission: Admission,
+    ) -> SessionWait {
         loop {
             let admitted = match admission {
                 Admission::Unchecked => {
@@ -304,6 +330,7 @@ impl TurnEngine {
         if !live.suspend(TurnState::Parked(Arc::new(outcome))) {
             return Some(claim);
         }
+        self.leave_order(&claim).await;
         claim.release().await;
         if let Some(until) = turn.parked_until() {
             self.expire_at(live.id(), until);

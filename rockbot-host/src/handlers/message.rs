@@ -59,6 +59,8 @@ impl MessageHandler<UserMessage> for UserMessages {
             .await
         {
             Ok(()) => Ok(()),
+            // The process that has the turn sends its reply.
+            Err(TurnError::Elsewhere(_)) if self.turns.engine().is_clustered() => Ok(()),
             Err(
                 error @ (TurnError::Journal(JournalError::Conflict { .. })
                 | TurnError::Content(_)

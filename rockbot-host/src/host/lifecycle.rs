@@ -291,7 +291,7 @@ impl Lifecycle {
                 Err(cause) => return Err(StartError::Subsystem { name, cause }),
             }
         }
-        let resumed = self.turns.engine().resume_all(None).await;
+        let resumed = self.turns.engine().take_over_all().await;
         let resumed = resumed.map_err(StartError::Resume)?;
         if let Some(side) = &self.bus {
             for pending in &side.pending {

@@ -31,6 +31,13 @@ impl Entry {
         }
     }
 
+    fn is_parked(&self) -> bool {
+        match self {
+            Self::Whole(live) => matches!(live.state(), TurnState::Parked(_)),
+            Self::Parked(_) => true,
+        }
+    }
+
     /// Returns the turn if it is whole, or a task or a caller holds it.
     fn held(self) -> Option<Arc<LiveTurn>> {
         match self {
@@ -72,14 +79,26 @@ impl LiveTurns {
         drop(removed);
     }
 
+    /// Returns `true` if the turn with this id is parked here.
+    pub(crate) fn is_parked(&self, id: &TurnId) -> bool {
+        self.lock().get(id).is_some_and(Entry::is_parked)
+    }
+
+    /// Returns the ids of the turns that are parked here.
+    pub(crate) fn parked(&self) -> Vec<TurnId> {
+        let turns = self.lock();
+        let parked = turns.iter().filter(|(_, entry)| entry.is_parked());
+        parked.map(|(id, _)| id.clone()).collect()
+    }
+
     /// Removes a turn that is parked, and returns it if anything holds it.
     pub(crate) fn remove_parked(&self, id: &TurnId) -> Option<Arc<LiveTurn>> {
         let mut turns = self.lock();
-        let is_parked = match turns.get(id)? {
-            Entry::Whole(live) => matches!(live.state(), TurnState::Parked(_)),
-            Entry::Parked(_) => true,
-        };
-        if is_parked { turns.remove(id)?.held() } else { None }
+        if turns.get(id)?.is_parked() {
+            turns.remove(id)?.held()
+        } else {
+            None
+        }
     }
 
     /// Removes all turns, and returns those that are whole or that anything holds.

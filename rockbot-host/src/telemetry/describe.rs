@@ -36,6 +36,7 @@ const METRICS: &[Metric] = &[
     metric("gen_ai.client.operation.duration", Histogram, SECONDS, "model calls of turns, their retries included"),
     metric("gen_ai.client.token.usage", Histogram, COUNT, "tokens of a model call"),
     metric("rockbot.agent.turns", Counter, COUNT, "turns that ended"),
+    metric("rockbot.agent.turns.taken_over", Counter, COUNT, "turns of other processes that this process took over"),
     metric("rockbot.agent.turn.duration", Histogram, MILLISECONDS, "working time of turns, without the time that they waited"),
     metric("rockbot.agent.turn.tokens.input", Histogram, COUNT, "input tokens of a turn, cached ones included"),
     metric("rockbot.agent.turn.tokens.output", Histogram, COUNT, "output tokens of a turn"),

@@ -57,7 +57,8 @@ impl AcceptedTurn {
         .with_source(request.source.clone());
         let run = request.turn_id();
         let digest = request.body_digest();
-        RunAccepted::new(run, key, digest, at, RunBody::new(Arc::new(self)))
+        let is_ordered = request.parent.is_none();
+        RunAccepted::new(run, key, digest, at, RunBody::new(Arc::new(self))).with_ordered(is_ordered)
     }
 }
 

@@ -17,10 +17,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rockbot_core::store::StoreError;
 use rockbot_core::turn::{
-    Acceptance, Claim, Fence, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery, RunRecord, RunState,
-    StoredRun, TurnJournal,
+    Acceptance, Claim, ClusterJournal, Fence, FreeRun, HolderRequests, JournalError, RunAccepted, RunBody, RunKey,
+    RunQuery, RunRecord, RunState, StoredRun, TurnJournal,
 };
-use rockbot_core::{Clock, IdSource, RandomIds, TurnId};
+use rockbot_core::{Clock, Digest, IdSource, RandomIds, TurnId};
 use serde_json::value::RawValue;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -46,12 +46,17 @@ const PAUSE: Duration = Duration::from_millis(200);
 const PURGE_EVERY: u64 = 250;
 
 statements! {
-    ACCEPT = "INSERT INTO turn (id, agent, digest, header, request, token, owner, fence, lease, until)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, nextval('claim_number'), $8, ", now!("$9"), " + $8)
+    ACCEPT = "WITH session AS (
+            INSERT INTO turn_session (id, at) SELECT $10::text, ", now!("$9"), " WHERE $10::text IS NOT NULL
+            ON CONFLICT (id) DO UPDATE SET at = excluded.at RETURNING id
+        ) INSERT INTO turn (id, agent, digest, header, request, token, owner, fence, lease, until, session, place)
+        SELECT $1, $2, $3, $4, $5, $6, $7, nextval('claim_number'), $8, ", now!("$9"), " + $8, session.id,
+            CASE WHEN session.id IS NULL THEN NULL ELSE nextval('place_number') END
+        FROM (SELECT 1) AS one LEFT JOIN session ON true
         ON CONFLICT (id) DO UPDATE SET number = DEFAULT, agent = excluded.agent, digest = excluded.digest,
             header = excluded.header, request = excluded.request, token = excluded.token, owner = excluded.owner,
             fence = greatest(turn.fence + 1, excluded.fence), lease = excluded.lease, until = excluded.until,
-            cancel = false, appended = 0, outcome = NULL, finished_at = NULL
+            session = excluded.session, place = excluded.place, waits = false, cancel = false, appended = 0, outcome = NULL, finished_at = NULL
         WHERE turn.outcome IS NOT NULL AND turn.finished_at <= ", now!("$9"), " - ", kept!(), "
         RETURNING fence";
     KNOWN = "SELECT digest, outcome, fence, token = $2 AND outcome IS NULL FROM turn WHERE id = $1";
@@ -63,6 +68,24 @@ statements! {
             INSERT INTO turn_record (turn, number, json) SELECT id, $3, $4 FROM held
             ON CONFLICT (turn, number) DO UPDATE SET json = excluded.json
         ) SELECT cancel FROM held";
+    RENEW_ALL = "UPDATE turn SET until = ", now!("$2"), " + lease
+        WHERE owner = $1 AND outcome IS NULL RETURNING id, cancel";
+    FREE = "SELECT id, waits FROM turn WHERE outcome IS NULL AND (owner IS NULL OR until <= ", now!("$2"), ")
+            AND ($1::text IS NULL OR agent = $1) ORDER BY number";
+    IS_NEXT = "SELECT session IS NULL OR place IS NOT NULL, NOT EXISTS (
+            SELECT FROM turn other WHERE other.session = turn.session AND other.place < turn.place
+                AND other.outcome IS NULL AND other.until > ", now!("$3"), " - 10 * other.lease
+        ) FROM turn WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL";
+    /// Places are given under the lock of the session's row, as at an acceptance.
+    TAKE_PLACE = "WITH session AS (
+            INSERT INTO turn_session (id, at) SELECT session, ", now!("$3"), " FROM turn
+            WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL AND session IS NOT NULL
+            ON CONFLICT (id) DO UPDATE SET at = excluded.at RETURNING id
+        ) UPDATE turn SET place = nextval('place_number') FROM session
+        WHERE turn.id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL AND place IS NULL";
+    LEAVE = "UPDATE turn SET place = NULL, waits = true
+        WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL RETURNING id";
+    PURGE_SESSIONS = "DELETE FROM turn_session WHERE at <= ", now!("$1"), " - ", kept!();
     RENEW = "UPDATE turn SET until = ", now!("$3"), " + lease
         WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL RETURNING cancel";
     HELD = "SELECT appended, cancel, (SELECT json FROM turn_record WHERE turn = id AND number = $3) FROM turn
@@ -76,7 +99,7 @@ statements! {
         ) SELECT id FROM ended";
     FINISHED = "SELECT id FROM turn WHERE id = $1 AND fence = $2 AND outcome = $3";
     CLAIM = "UPDATE turn SET fence = greatest(fence + 1, nextval('claim_number')), token = $2, owner = $3, lease = $4,
-            until = ", now!("$5"), " + $4
+            until = ", now!("$5"), " + $4, waits = false
         WHERE id = $1 AND outcome IS NULL AND (owner IS NULL OR until <= ", now!("$5"), ") RETURNING fence, appended";
     CLAIMED = "SELECT fence, appended FROM turn WHERE id = $1 AND token = $2 AND owner IS NOT NULL AND outcome IS NULL";
     RELEASE = "UPDATE turn SET owner = NULL WHERE id = $1 AND fence = $2";
@@ -101,6 +124,7 @@ pub struct PostgresTurnJournal {
     database: Arc<Database>,
     /// The clock of tests; the database's own without it.
     clock: Option<Arc<dyn Clock>>,
+    lease: Duration,
     /// The number of appends of each turn that this process holds.
     held: Mutex<HashMap<TurnId, Held>>,
     accepted: AtomicU64,
@@ -114,10 +138,11 @@ struct Held {
 }
 
 impl PostgresTurnJournal {
-    pub(super) fn new(database: Arc<Database>, clock: Option<Arc<dyn Clock>>) -> Self {
+    pub(super) fn new(database: Arc<Database>, lease: Duration, clock: Option<Arc<dyn Clock>>) -> Self {
         Self {
             database,
             clock,
+            lease,
             held: Mutex::default(),
             accepted: AtomicU64::new(0),
         }
@@ -205,9 +230,12 @@ impl PostgresTurnJournal {
             .accepted
             .fetch_add(1, Ordering::Relaxed)
             .is_multiple_of(PURGE_EVERY)
-            && let Err(error) = self.database.write(PURGE, &[&self.now()]).await
         {
-            tracing::warn!(%error, "old outcomes of turns could not be removed and stay until the next time");
+            for purge in [PURGE, PURGE_SESSIONS] {
+                if let Err(error) = self.database.write(purge, &[&self.now()]).await {
+                    tracing::warn!(%error, "old outcomes of turns could not be removed and stay until the next time");
+                }
+            }
         }
     }
 }
@@ -220,8 +248,9 @@ impl TurnJournal for PostgresTurnJournal {
         let (agent, digest) = (accepted.key.agent.as_deref().map(column), accepted.digest.to_string());
         let (header, request) = split(accepted).map_err(|error| self.unwritable(error))?;
         let (token, lease, now) = (RandomIds.next_id(), number(lease.as_millis()), self.now());
+        let session = accepted.is_ordered.then(|| session_of(&accepted.key));
         loop {
-            let values: [&(dyn ToSql + Sync); 9] = [
+            let values: [&(dyn ToSql + Sync); 10] = [
                 &run,
                 &agent,
                 &digest,
@@ -231,6 +260,7 @@ impl TurnJournal for PostgresTurnJournal {
                 &column(owner),
                 &lease,
                 &now,
+                &session,
             ];
             let (rows, _) = self.run(ACCEPT, &values).await?;
             if let Some(row) = rows.first() {
@@ -337,8 +367,60 @@ impl TurnJournal for PostgresTurnJournal {
 
     async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
         let (rows, _) = self.run(UNFINISHED, &[&query.agent.as_deref().map(column)]).await?;
-        Ok(rows.iter().map(|row| TurnId::from(from_column(row.get(0)))).collect())
+        Ok(rows.iter().map(run_of).collect())
     }
+
+    fn cluster(&self) -> Option<&dyn ClusterJournal> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl ClusterJournal for PostgresTurnJournal {
+    fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError> {
+        let (rows, _) = self.run(RENEW_ALL, &[&column(owner), &self.now()]).await?;
+        Ok(rows.iter().filter(|row| row.get(1)).map(run_of).collect())
+    }
+
+    async fn free(&self, query: &RunQuery) -> Result<Vec<FreeRun>, JournalError> {
+        let (rows, _) = self
+            .run(FREE, &[&query.agent.as_deref().map(column), &self.now()])
+            .await?;
+        Ok(rows.iter().map(|row| FreeRun::new(run_of(row), row.get(1))).collect())
+    }
+
+    async fn enter_session(&self, claim: &Claim) -> Result<bool, JournalError> {
+        let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
+        let values: [&(dyn ToSql + Sync); 3] = [&run, &fence, &now];
+        loop {
+            let (rows, _) = self.run(IS_NEXT, &values).await?;
+            let row = rows.first().ok_or_else(|| self.fenced(claim))?;
+            if row.get(0) {
+                return Ok(row.get(1));
+            }
+            self.run(TAKE_PLACE, &values).await?;
+        }
+    }
+
+    async fn leave_session(&self, claim: &Claim) -> Result<(), JournalError> {
+        let (run, fence) = (column(claim.run().as_str()), number(claim.fence().0));
+        let (rows, _) = self.run(LEAVE, &[&run, &fence]).await?;
+        rows.first().map(|_| ()).ok_or_else(|| self.fenced(claim))
+    }
+}
+
+/// Returns the id of the order that a run takes part in.
+fn session_of(key: &RunKey) -> String {
+    let agent = key.agent.as_deref().unwrap_or_default();
+    Digest::of([agent, key.principal.as_str(), key.session.as_str()]).to_string()
+}
+
+fn run_of(row: &Row) -> TurnId {
+    TurnId::from(from_column(row.get(0)))
 }
 
 fn requests(row: &Row) -> HolderRequests {

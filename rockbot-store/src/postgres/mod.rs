@@ -1,7 +1,9 @@
 //! All stores in one PostgreSQL database: [`Postgres`]. Behind the feature `postgres`.
 //!
 //! **Many processes**, on one machine or several, can use the database at the same time. Turns
-//! belong to one process at a time, by [claims](PostgresTurnJournal) with leases and fencing.
+//! belong to one process at a time, by [claims](PostgresTurnJournal) with leases and fencing. A
+//! process renews its leases, takes over turns that no process holds, and leaves the turns of a
+//! session their order ([`ClusterJournal`](rockbot_core::turn::ClusterJournal)).
 //!
 //! **Writes** resolve when the server has committed them. A statement that waits for longer than
 //! half a minute, or for a free connection for longer than 10 seconds, fails with a passing error.
@@ -21,6 +23,7 @@ mod conversation_log;
 mod journal;
 mod options;
 mod rules;
+mod settings;
 mod skills;
 mod storage;
 mod stores;
@@ -34,6 +37,7 @@ pub use conversation_log::PostgresConversationLog;
 pub use journal::PostgresTurnJournal;
 pub use options::PostgresOptions;
 pub use rules::PostgresRulesStore;
+pub use settings::PostgresSettings;
 pub use skills::PostgresSkillStore;
 pub use storage::PostgresError;
 pub use stores::Postgres;

@@ -1,11 +1,15 @@
 //! [`PostgresOptions`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rockbot_core::Clock;
 use rockbot_core::store::WorkingLimits;
 
 use crate::ConversationLogOptions;
+
+/// Shortest lease: a busy server must not cost a process its turns.
+const MIN_LEASE: Duration = Duration::from_secs(3);
 
 /// Options of a [`Postgres`](super::Postgres).
 #[derive(Debug, Clone)]
@@ -15,6 +19,9 @@ pub struct PostgresOptions {
     pub schema: String,
     /// Maximum number of connections of this process. Default 16.
     pub max_connections: usize,
+    /// Time that a process may be silent before another one takes over its turns, at least 3 s.
+    /// Default 30 s. A process renews its leases three times in it.
+    pub lease: Duration,
     /// Capacity of each namespace of working memory.
     pub working_limits: WorkingLimits,
     /// Maximum size of the conversation log.
@@ -31,6 +38,7 @@ impl Default for PostgresOptions {
         Self {
             schema: "rockbot".to_owned(),
             max_connections: 16,
+            lease: Duration::from_secs(30),
             working_limits: WorkingLimits::default(),
             conversation_log: ConversationLogOptions::default(),
             conversation_window: 50,
@@ -51,6 +59,14 @@ impl PostgresOptions {
     #[must_use]
     pub fn with_max_connections(mut self, max_connections: usize) -> Self {
         self.max_connections = max_connections;
+        self
+    }
+
+    /// Sets the time that a process may be silent before another one takes over its turns. Less than
+    /// 3 s count as 3 s. Default 30 s.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(MIN_LEASE);
         self
     }
 

@@ -81,7 +81,7 @@ impl Postgres {
         let database = || opened.clone();
         let working = PostgresWorkingMemory::new(database(), options.working_limits, options.clock.clone());
         Ok(Self {
-            journal: Arc::new(PostgresTurnJournal::new(database(), options.clock)),
+            journal: Arc::new(PostgresTurnJournal::new(database(), options.lease, options.clock)),
             conversations: Arc::new(PostgresConversationMemory::new(database(), options.conversation_window)),
             rules: Arc::new(PostgresRulesStore::new(database())),
             working: Arc::new(working),

@@ -18,6 +18,7 @@
 mod bus;
 mod chat_client;
 mod chat_wrapper;
+mod cluster_journal;
 mod conversation_log;
 mod conversation_memory;
 mod embedding_client;
@@ -35,6 +36,7 @@ mod working_memory;
 pub use bus::{bus, bus_of_exact_topics};
 pub use chat_client::{ChatScene, chat_client};
 pub use chat_wrapper::chat_wrapper;
+pub use cluster_journal::cluster_journal;
 pub use conversation_log::conversation_log;
 pub use conversation_memory::conversation_memory;
 pub use embedding_client::embedding_client;

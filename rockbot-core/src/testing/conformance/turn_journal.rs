@@ -323,6 +323,7 @@ fn run(name: &str) -> RunAccepted {
         },
         digest: Digest::of([name]),
         at: Timestamp::from_millis(1_000),
+        is_ordered: false,
         body: raw(r#"{"text": "hello"}"#),
     }
 }

@@ -29,7 +29,7 @@ use crate::behavior::ModelBehaviorClient;
 use crate::chat::{BackgroundClient, GuardedChat};
 use crate::driver::{ContextSources, LargeResults};
 use crate::effects::EffectLedger;
-use crate::engine::{EngineDeps, HostTurns, ResolvedBriefing, TurnEngine, TurnLayers, TurnService};
+use crate::engine::{EngineDeps, HostTurns, ResolvedBriefing, TurnEngine, TurnLayers, TurnService, owner_of};
 use crate::host::AgentHost;
 use crate::host::lifecycle::Lifecycle;
 use crate::large_result::result_readers;
@@ -341,6 +341,7 @@ impl AgentHostBuilder {
         // With each turn the journal keeps which hooks it asks: a resume must decide as the turn began.
         self.policy.hooks.has_policies = !hooks.policies.is_empty();
         self.policy.hooks.has_validators = !hooks.validators.is_empty();
+        let owner = owner_of(identity, &*deps.journal);
         TurnEngine::new(EngineDeps {
             journal: deps.journal,
             clock: self.clock.clone(),
@@ -371,7 +372,7 @@ impl AgentHostBuilder {
             policy: self.policy,
             backlog: self.backlog,
             approvers: take(&mut self.approvers),
-            owner: identity.to_string(),
+            owner,
             agent: identity.name().clone(),
             traces: self.traces.clone(),
         })

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Transaction};
 use super::error::{PostgresError, QueryError};
 
 /// The migration to each version of the schema from the version before it.
-const VERSIONS: [&str; 1] = [TABLES];
+const VERSIONS: [&str; 2] = [TABLES, PLACES];
 
 /// The newest version.
 const VERSION: i32 = VERSIONS.len() as i32;
@@ -63,6 +63,16 @@ CREATE TABLE log (principal text NOT NULL, position bigint NOT NULL, json text N
 CREATE TABLE log_end (principal text PRIMARY KEY, position bigint NOT NULL, bytes bigint NOT NULL);
 CREATE TABLE log_reader (principal text NOT NULL, reader text NOT NULL, position bigint NOT NULL,
     PRIMARY KEY (principal, reader));
+";
+
+/// The places of turns in their sessions. A row of `turn_session` is a lock: places are given one
+/// after the other, so that a process which sees a place sees all places before it.
+const PLACES: &str = "
+CREATE SEQUENCE place_number;
+CREATE TABLE turn_session (id text PRIMARY KEY, at bigint NOT NULL) WITH (fillfactor = 70);
+ALTER TABLE turn ADD COLUMN session text, ADD COLUMN place bigint, ADD COLUMN waits boolean NOT NULL DEFAULT false;
+CREATE INDEX turn_place ON turn (session, place) WHERE outcome IS NULL AND place IS NOT NULL;
+CREATE INDEX turn_owner ON turn (owner) WHERE outcome IS NULL AND owner IS NOT NULL;
 ";
 
 /// Creates the schema and its tables where they are missing, and applies missing migrations.

@@ -1,6 +1,9 @@
 //! What `Postgres::connect` refuses, and what it says.
 
+use std::time::Duration;
+
 use rockbot_core::store::{StoreError, StoreErrorKind};
+use rockbot_core::turn::{ClusterJournal, TurnJournal};
 
 use super::{TestServer, with_server};
 use crate::postgres::{Postgres, PostgresError, PostgresOptions};
@@ -72,8 +75,34 @@ async fn a_schema_of_a_newer_version_is_refused_by_name() {
         version(server, &schema, 99).await;
         let error = refused(&server.url, options).await;
         assert!(
-            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 1 } if named == schema),
+            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 2 } if named == schema),
             "{error:?}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_schema_of_the_first_version_is_migrated() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        server.open(&schema, PostgresOptions::default()).await;
+        let first = format!(
+            "SET search_path = {schema}; ALTER TABLE turn DROP COLUMN session, DROP COLUMN place, DROP COLUMN waits;
+             DROP INDEX turn_owner; DROP TABLE turn_session; DROP SEQUENCE place_number;
+             DELETE FROM schema_version; INSERT INTO schema_version VALUES (1);
+             INSERT INTO turn (id, digest, header, token, fence, lease, until) VALUES ('old', '', '', '', 1, 1, 1)"
+        );
+        server.sql(&first).await;
+        let journal = server.open(&schema, PostgresOptions::default()).await.journal;
+        let claim = journal
+            .claim(&"old".into(), "me", Duration::from_secs(60))
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(
+            journal.enter_session(&claim).await.unwrap(),
+            "an old turn waits for none"
         );
     })
     .await;

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use rockbot_core::store::WorkingLimits;
 use rockbot_core::testing::conformance;
 use rockbot_core::turn::{
-    Acceptance, Claim, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery, RunRecord, StoredRun, TurnJournal,
+    Acceptance, Claim, ClusterJournal, FreeRun, HolderRequests, JournalError, RunAccepted, RunBody, RunQuery,
+    RunRecord, StoredRun, TurnJournal,
 };
 use rockbot_core::{Clock, TurnId};
 
@@ -73,6 +74,33 @@ impl TurnJournal for TwoProcesses {
     async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
         self.next().unfinished(query).await
     }
+
+    fn cluster(&self) -> Option<&dyn ClusterJournal> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl ClusterJournal for TwoProcesses {
+    fn lease(&self) -> Duration {
+        self.next().lease()
+    }
+
+    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError> {
+        self.next().renew(owner).await
+    }
+
+    async fn free(&self, query: &RunQuery) -> Result<Vec<FreeRun>, JournalError> {
+        self.next().free(query).await
+    }
+
+    async fn enter_session(&self, claim: &Claim) -> Result<bool, JournalError> {
+        self.next().enter_session(claim).await
+    }
+
+    async fn leave_session(&self, claim: &Claim) -> Result<(), JournalError> {
+        self.next().leave_session(claim).await
+    }
 }
 
 #[tokio::test]
@@ -87,7 +115,8 @@ async fn two_processes_keep_the_promises_of_one_journal() {
             let (journals, calls) = ([open().await, open().await], AtomicUsize::new(0));
             TwoProcesses { journals, calls }
         };
-        conformance::turn_journal(make).await;
+        conformance::turn_journal(&make).await;
+        conformance::cluster_journal(&make).await;
     })
     .await;
 }

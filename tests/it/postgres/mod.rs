@@ -1,6 +1,11 @@
 //! Agents whose turns and memory are in PostgreSQL, as several processes would share it.
 
+#[cfg(all(feature = "rabbitmq", unix))]
+mod killed;
+mod together;
+
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rockbot::memory::Memory;
@@ -48,6 +53,7 @@ impl Schema {
     async fn connect(&self) -> Postgres {
         let options = PostgresOptions::default()
             .with_schema(&*self.name)
+            .with_lease(Duration::from_secs(3))
             .with_max_connections(4);
         Postgres::connect_with(&self.url, options).await.unwrap()
     }

@@ -1,0 +1,63 @@
+//! The load: conversations whose messages do not wait for answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use rockbot::message::{AgentReply, MessageEnvelope, RequestError, UserMessage};
+use rockbot::prelude::*;
+use tokio::time::sleep;
+
+use crate::arguments::Arguments;
+
+/// Attempts to send one message, whose id stays the same.
+const ATTEMPTS: u32 = 10;
+
+/// The answers, in the order of the messages of each conversation; `None` where there was none.
+pub(crate) type Answers = Vec<Vec<Option<String>>>;
+
+/// Sends the messages of all conversations, and waits for their answers.
+pub(crate) async fn run(arguments: &Arguments, user: &Arc<UserProxy>) -> Result<Answers, BoxError> {
+    let pause = arguments.time / u32::try_from(arguments.messages)?;
+    let talk = async |session: usize| {
+        // The conversations do not all begin at once.
+        sleep(pause * u32::try_from(session)? / u32::try_from(arguments.sessions)?).await;
+        let mut waiting = Vec::new();
+        for number in 1..=arguments.messages {
+            let user = user.clone();
+            waiting.push(tokio::spawn(async move { ask(&user, session, number).await }));
+            sleep(pause).await;
+        }
+        let mut answers = Vec::new();
+        for answer in waiting {
+            answers.push(answer.await?);
+        }
+        Ok::<_, BoxError>(answers)
+    };
+    join_all((0..arguments.sessions).map(talk)).await.into_iter().collect()
+}
+
+/// The text that a message has noted.
+pub(crate) fn note(session: usize, number: usize) -> String {
+    format!("s{session} {number}")
+}
+
+/// Sends one message until it is answered.
+async fn ask(user: &UserProxy, session: usize, number: usize) -> Option<String> {
+    let text = format!("Take a note: \"{}\"", note(session, number));
+    let message = UserMessage::new(format!("session-{session}"), text);
+    let message = MessageEnvelope::of(&message).ok()?.with_id(note(session, number));
+    for attempt in 1..=ATTEMPTS {
+        match user.send_envelope(message.clone(), |_: AgentReply| ()).await {
+            Ok(reply) => return Some(reply.content.words().into_owned()),
+            // The broker may be away for a while.
+            Err(error) => tell(session, number, attempt, &error),
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    None
+}
+
+fn tell(session: usize, number: usize, attempt: u32, error: &RequestError) {
+    eprintln!("message {number} of session {session}, attempt {attempt}: {error}");
+}

@@ -6,15 +6,16 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rockbot::message::{AgentReply, MessageEnvelope, RequestError, UserMessage};
 use rockbot::prelude::*;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::arguments::Arguments;
 
 /// Attempts to send one message, whose id stays the same.
 const ATTEMPTS: u32 = 10;
 
-/// The answers, in the order of the messages of each conversation; `None` where there was none.
-pub(crate) type Answers = Vec<Vec<Option<String>>>;
+/// The times until the answers, in the order of the messages of each conversation; `None` where
+/// there was no answer.
+pub(crate) type Answers = Vec<Vec<Option<Duration>>>;
 
 /// Sends the messages of all conversations, and waits for their answers.
 pub(crate) async fn run(arguments: &Arguments, user: &Arc<UserProxy>) -> Result<Answers, BoxError> {
@@ -42,14 +43,15 @@ pub(crate) fn note(session: usize, number: usize) -> String {
     format!("s{session} {number}")
 }
 
-/// Sends one message until it is answered.
-async fn ask(user: &UserProxy, session: usize, number: usize) -> Option<String> {
+/// Sends one message until it is answered. Returns the time that it took.
+async fn ask(user: &UserProxy, session: usize, number: usize) -> Option<Duration> {
+    let begun = Instant::now();
     let text = format!("Take a note: \"{}\"", note(session, number));
     let message = UserMessage::new(format!("session-{session}"), text);
     let message = MessageEnvelope::of(&message).ok()?.with_id(note(session, number));
     for attempt in 1..=ATTEMPTS {
         match user.send_envelope(message.clone(), |_: AgentReply| ()).await {
-            Ok(reply) => return Some(reply.content.words().into_owned()),
+            Ok(_) => return Some(begun.elapsed()),
             // The broker may be away for a while.
             Err(error) => tell(session, number, attempt, &error),
         }

@@ -1,6 +1,7 @@
 //! What came of the load.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::arguments::Arguments;
 use crate::load::{Answers, note};
@@ -9,6 +10,9 @@ use crate::load::{Answers, note};
 pub(crate) struct Report {
     pub(crate) messages: usize,
     pub(crate) replies: usize,
+    /// The time until an answer in milliseconds.
+    pub(crate) median: u128,
+    pub(crate) longest: u128,
     pub(crate) out_of_order: usize,
     pub(crate) effects: usize,
     pub(crate) repeated: usize,
@@ -32,11 +36,15 @@ impl Report {
                 *before = number;
             }
         }
+        let mut times: Vec<_> = answers.iter().flatten().flatten().map(Duration::as_millis).collect();
+        times.sort_unstable();
         let sent = (0..arguments.sessions).flat_map(|session| (1..=arguments.messages).map(move |n| note(session, n)));
         let effects = sent.filter(|note| seen.contains_key(note.as_str())).count();
         Self {
             messages: arguments.sessions * arguments.messages,
-            replies: answers.iter().flatten().flatten().count(),
+            replies: times.len(),
+            median: times.get(times.len() / 2).copied().unwrap_or(0),
+            longest: times.last().copied().unwrap_or(0),
             out_of_order,
             effects,
             repeated: seen.values().map(|times| times - 1).sum(),
@@ -54,16 +62,18 @@ impl Report {
     /// Returns the table.
     pub(crate) fn table(&self) -> String {
         let rows = [
-            ("messages", self.messages),
-            ("replies", self.replies),
-            ("out of order", self.out_of_order),
-            ("side effects", self.effects),
-            ("side effects that happened twice", self.repeated),
-            ("processes killed", self.kills),
-            ("processes stopped for longer than a lease", self.pauses),
-            ("turns taken over", self.taken_over),
+            ("messages", self.messages.to_string()),
+            ("replies", self.replies.to_string()),
+            ("median time until an answer, ms", self.median.to_string()),
+            ("longest time until an answer, ms", self.longest.to_string()),
+            ("out of order", self.out_of_order.to_string()),
+            ("side effects", self.effects.to_string()),
+            ("side effects that happened twice", self.repeated.to_string()),
+            ("processes killed", self.kills.to_string()),
+            ("processes stopped for longer than a lease", self.pauses.to_string()),
+            ("turns taken over", self.taken_over.to_string()),
         ];
-        let row = |(name, count): &(&str, usize)| format!("| {name} | {count} |\n");
+        let row = |(name, count): &(&str, String)| format!("| {name} | {count} |\n");
         let rows: String = rows.iter().map(row).collect();
         format!("| what | count |\n|---|---|\n{rows}")
     }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use rockbot_core::store::ConversationMemory as _;
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::tool;
-use rockbot_core::turn::{TurnRequest, TurnStatus};
+use rockbot_core::turn::{
+    Acceptance, RunAccepted, RunBody, RunKey, RunQuery, RunState, TurnJournal as _, TurnRequest, TurnStatus,
+};
+use rockbot_core::{Clock as _, Digest, SystemClock};
 use rockbot_host::AgentHost;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -136,6 +139,33 @@ async fn a_turn_that_a_stopping_process_left_goes_on_in_another() {
         let outcome = second.agent().outcome(&parked.turn).await.unwrap();
         assert_eq!(ending(&outcome), (&TurnStatus::Answered, "Paid."));
         assert_eq!((paid.all(), paid_again.all()), (vec!["pay 1".to_owned()], Vec::new()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_turn_of_a_newer_version_is_left_to_a_process_that_knows_it() {
+    with_schema(async |schema| {
+        let journal = schema.connect().await.journal;
+        let key = RunKey::new(me(), "s", "m").with_agent("clerk".to_owned());
+        let body = RunBody::new(Arc::new(json!({"version": 999, "request": {}})));
+        let run = RunAccepted::new("clerk/newer", key, Digest::of(["m"]), SystemClock.now(), body);
+        let accepted = journal.accept(&run, "newer", Duration::from_secs(60)).await.unwrap();
+        let Acceptance::New(claim) = accepted else {
+            panic!("the turn is new, got {accepted:?}")
+        };
+        journal.release(claim).await;
+
+        let (host, ..) = working(schema, &ScriptedModel::new().says("Hello.")).await;
+        assert_eq!(host.agent().ask("other", "Hi").await.unwrap().text, "Hello.");
+        // Longer than the time from one sweep to the next.
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(
+            journal.cluster().unwrap().free(&RunQuery::all()).await.unwrap().len(),
+            1
+        );
+        let stored = journal.read(&"clerk/newer".into()).await.unwrap().unwrap();
+        assert!(matches!(stored.state, RunState::Unfinished));
     })
     .await;
 }

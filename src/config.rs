@@ -15,6 +15,8 @@
 //! ```
 //!
 #![doc = include_str!("../docs/configuration.md")]
+#![doc = ""]
+#![doc = include_str!("../docs/operations.md")]
 
 #[doc(inline)]
 pub use rockbot_core::config::{Config, ConfigError, KnownSetting, Section, Value};

@@ -20,6 +20,7 @@ mod sign_of_life;
 mod status;
 mod terminal;
 
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -242,7 +243,7 @@ async fn serve(host: Arc<AgentHost>, mut terminal: Terminal, port: u16) -> Resul
     // Installed before any slow start-up work: meanwhile the host reports that it is not ready, and
     // can be stopped.
     let mut stop = StopSignals::install()?;
-    let endpoint = Endpoint::open(port).await?;
+    let endpoint = Endpoint::open((Ipv4Addr::LOCALHOST, port).into()).await?;
     terminal.note(&format!("metrics and probes at http://{}/metrics", endpoint.address()?));
     let serving = tokio::spawn(endpoint.serve(host.clone(), telemetry::metrics()?));
 

@@ -1,5 +1,6 @@
 //! The command line of the program.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -58,9 +59,13 @@ pub(crate) enum Command {
     /// and at the addresses of --serve-mcp, --serve-a2a and --serve-web. It needs a model;
     /// ROCKBOT_LLM__PROVIDER=offline names the offline model
     Serve {
-        /// Serve /metrics, /livez and /readyz at this port of 127.0.0.1; 0: any free one
+        /// Serve /metrics, /livez and /readyz at this port; 0: any free one
         #[arg(long, default_value_t = 9464)]
         port: u16,
+        /// Open the port at this address of the machine, such as 0.0.0.0 for probes of a cluster. Whoever
+        /// reaches it can read the metrics
+        #[arg(long, value_name = "IP", default_value_t = Ipv4Addr::LOCALHOST.into())]
+        bind: IpAddr,
     },
     /// List the agent's tools
     Tools,

@@ -110,7 +110,7 @@ impl Program {
             None => return chat::run(&arguments, setup).await,
             Some(Command::Doctor) => return doctor::run(&setup).await,
             Some(Command::Init { file }) => init::write(file.as_deref().or(self.settings_file.as_deref()))?,
-            Some(Command::Serve { port }) => serve::run(&setup, *port).await?,
+            Some(Command::Serve { port, bind }) => serve::run(&setup, (*bind, *port).into()).await?,
             Some(Command::Tools) => tools::list(&setup).await?,
             #[cfg(feature = "mcp")]
             Some(Command::Mcp(command)) => return crate::commands::mcp::run(&setup, command).await,

@@ -1,5 +1,6 @@
 //! `rockbot serve`: the agent as a service, from its settings alone.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Serves until the process is told to stop, and then until running turns have ended or it is told
 /// so again.
-pub(crate) async fn run(setup: &Setup<'_>, port: u16) -> Result<(), BoxError> {
+pub(crate) async fn run(setup: &Setup<'_>, address: SocketAddr) -> Result<(), BoxError> {
     // Installed before any slow start-up work: meanwhile the host reports that it is not ready, and
     // can be stopped.
     let mut stop = StopSignals::install()?;
     let host = Arc::new(setup.open_service().await?);
-    let endpoint = Endpoint::open(port).await?;
+    let endpoint = Endpoint::open(address).await?;
     tracing::info!(address = %endpoint.address()?, "metrics and probes are served");
     let serving = tokio::spawn(endpoint.serve(host.clone(), telemetry::metrics()?));
     let resumed = host.start().await?;

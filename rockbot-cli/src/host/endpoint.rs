@@ -1,6 +1,6 @@
 //! Prometheus metrics and health probes over a minimal HTTP server.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,15 +26,16 @@ const MAX_REQUEST: u64 = 8 * 1024;
 pub struct Endpoint(TcpListener);
 
 impl Endpoint {
-    /// Opens `port` on the loopback interface, or a free port for 0.
+    /// Opens an address of this machine, with a free port for port 0.
     ///
     /// # Errors
     ///
-    /// The port is in use, or may not be opened.
-    pub async fn open(port: u16) -> Result<Self, BoxError> {
-        let opened = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
+    /// Returns an error if the port is in use, or may not be opened.
+    pub async fn open(address: SocketAddr) -> Result<Self, BoxError> {
+        let opened = TcpListener::bind(address).await;
         Ok(Self(opened.map_err(|error| {
-            format!("cannot open port {port} of 127.0.0.1: {error}; choose another one with --port")
+            let (ip, port) = (address.ip(), address.port());
+            format!("cannot open port {port} of {ip}: {error}; choose another one with --port")
         })?))
     }
 

@@ -63,6 +63,8 @@ impl TurnEngine {
 
     /// Takes over the turns that no process holds, now and from time to time.
     pub(crate) async fn take_over_all(self: &Arc<Self>) -> Result<Resumed, TurnError> {
+        // Exported from the start, so that a first takeover is an increase.
+        counter!("rockbot.agent.turns.taken_over").increment(0);
         let resumed = self.resume_all(None).await?;
         if self.is_clustered() && !self.takes_over.swap(true, Ordering::Relaxed) {
             self.repeat(|engine| async move { engine.sweep().await });

@@ -1,5 +1,7 @@
 //! The manifests and the chart in `deploy/`: rights, walls, and settings that the programs read.
 
+mod operations;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -123,8 +123,9 @@ impl ClusterJournal for SharedTurnJournal {
         self.inner().lease()
     }
 
-    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError> {
-        Ok(self.own_ids(&self.inner().renew(owner).await?))
+    async fn renew(&self, owner: &str, runs: &[TurnId]) -> Result<Vec<TurnId>, JournalError> {
+        let runs: Vec<_> = runs.iter().map(|run| self.shared_id(run)).collect();
+        Ok(self.own_ids(&self.inner().renew(owner, &runs).await?))
     }
 
     async fn free(&self, query: &RunQuery) -> Result<Vec<FreeRun>, JournalError> {

@@ -122,13 +122,13 @@ pub trait ClusterJournal: Send + Sync {
     /// another one takes over its runs.
     fn lease(&self) -> Duration;
 
-    /// Renews the leases of all runs that `owner` holds. Returns the held runs that others asked to
-    /// cancel.
+    /// Renews the leases of those of `runs` that `owner` holds. Returns the runs among them that others
+    /// asked to cancel.
     ///
     /// # Errors
     ///
     /// Returns an error if the journal cannot be written.
-    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError>;
+    async fn renew(&self, owner: &str, runs: &[TurnId]) -> Result<Vec<TurnId>, JournalError>;
 
     /// Returns the unfinished runs of `query` that can be claimed now, oldest first.
     ///

@@ -1,6 +1,6 @@
 //! The announcements that wait, by principal, oldest first.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use rockbot_core::turn::Claim;
 use rockbot_core::{Principal, TurnId};
@@ -37,6 +37,12 @@ impl Index {
         let is_full = waiting.len() > max;
         let oldest = waiting.iter().position(|entry| !entry.is_taken).filter(|_| is_full)?;
         waiting.remove(oldest).map(|entry| entry.run)
+    }
+
+    /// Returns all runs that wait.
+    pub(super) fn runs(&self) -> HashSet<TurnId> {
+        let waiting = self.waiting.values().flatten();
+        waiting.map(|entry| entry.run.clone()).collect()
     }
 
     /// Takes the oldest run of a principal, or of any principal without a reader.

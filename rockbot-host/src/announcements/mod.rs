@@ -106,7 +106,8 @@ impl Announcements {
 
     /// Takes over the runs that an earlier process has left, oldest first.
     pub(crate) async fn resume(&self, runs: Vec<TurnId>) {
-        for run in runs {
+        let known = self.lock().runs();
+        for run in runs.into_iter().filter(|run| !known.contains(run)) {
             match self.runs.read::<IgnoredAny>(&run).await {
                 Ok(Some(waiting)) => self.note(waiting.principal, run).await,
                 Ok(None) => {}

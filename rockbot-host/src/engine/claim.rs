@@ -26,7 +26,7 @@ pub(super) struct HeldClaim {
 
 impl HeldClaim {
     pub(super) fn new(engine: &Arc<TurnEngine>, claim: Claim) -> Self {
-        engine.keep_leases();
+        engine.keep(&claim);
         Self {
             engine: engine.clone(),
             claim,
@@ -62,6 +62,7 @@ impl Deref for HeldClaim {
 
 impl Drop for HeldClaim {
     fn drop(&mut self) {
+        self.engine.let_go(&self.claim);
         if !self.is_held {
             return;
         }

@@ -4,14 +4,18 @@
 //! A process that was silent for longer than its lease may find each of its turns with another
 //! owner. The journal refuses what it writes then, so it does not tell the end of such a turn.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use metrics::counter;
-use rockbot_core::support::loggable;
-use rockbot_core::turn::{BusyPolicy, Claim, ClusterJournal, JournalError, RunQuery, RunState, StoredRun, TurnJournal};
+use rockbot_core::support::{caught, loggable};
+use rockbot_core::turn::{
+    BusyPolicy, Claim, ClusterJournal, Fence, JournalError, RunQuery, RunState, StoredRun, TurnJournal,
+};
 use rockbot_core::{AgentIdentity, IdSource as _, RandomIds, TurnId};
 use tokio::time::{sleep, timeout};
 
@@ -43,6 +47,35 @@ pub(crate) fn owner_of(identity: &AgentIdentity, journal: &dyn TurnJournal) -> S
     }
 }
 
+/// The runs that this process holds in a journal of several processes, with the fences of their
+/// claims.
+#[derive(Debug, Default)]
+pub(super) struct HeldRuns(Mutex<HashMap<TurnId, Fence>>);
+
+impl HeldRuns {
+    /// Adds the run of a claim.
+    pub(super) fn add(&self, claim: &Claim) {
+        self.lock().insert(claim.run().clone(), claim.fence());
+    }
+
+    /// Removes the run of a claim, unless it was claimed anew.
+    pub(super) fn remove(&self, claim: &Claim) {
+        let mut held = self.lock();
+        if held.get(claim.run()) == Some(&claim.fence()) {
+            held.remove(claim.run());
+        }
+    }
+
+    fn ids(&self) -> Vec<TurnId> {
+        self.lock().keys().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TurnId, Fence>> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl TurnEngine {
     /// Returns the duration of claims.
     pub(super) fn lease(&self) -> Duration {
@@ -54,10 +87,21 @@ impl TurnEngine {
         self.journal.cluster().is_some()
     }
 
-    /// Renews the leases of this process from its first claim on.
-    pub(super) fn keep_leases(self: &Arc<Self>) {
-        if self.is_clustered() && !self.keeps_leases.swap(true, Ordering::Relaxed) {
+    /// Renews the lease of a claim from now on, until it is [let go](Self::let_go).
+    pub(super) fn keep(self: &Arc<Self>, claim: &Claim) {
+        if !self.is_clustered() {
+            return;
+        }
+        self.held.add(claim);
+        if !self.keeps_leases.swap(true, Ordering::Relaxed) {
             self.repeat(|engine| async move { engine.renew_leases().await });
+        }
+    }
+
+    /// Renews the lease of a claim no more.
+    pub(super) fn let_go(&self, claim: &Claim) {
+        if self.is_clustered() {
+            self.held.remove(claim);
         }
     }
 
@@ -82,14 +126,20 @@ impl TurnEngine {
         tokio::spawn(async move {
             while timeout(pause, halt.cancelled()).await.is_err() {
                 let Some(engine) = engine.upgrade() else { return };
-                work(engine).await;
+                // A journal is the user's code: its panic must not end the heartbeats.
+                if let Err(panic) = caught(AssertUnwindSafe(work(engine)).catch_unwind().await) {
+                    tracing::error!(panic = %loggable(&panic), "the journal panicked; leases are renewed again later");
+                }
             }
         });
     }
 
     async fn renew_leases(self: &Arc<Self>) {
         let Some(cluster) = self.journal.cluster() else { return };
-        match cluster.renew(&self.owner).await {
+        // Not all that the journal takes for this owner's: a release may have failed, and such a turn
+        // must become free.
+        let held = self.held.ids();
+        match cluster.renew(&self.owner, &held).await {
             Ok(cancelled) => {
                 let live = cancelled.iter().filter_map(|run| self.find(run));
                 live.for_each(|live| live.cancel(CancelReason::Caller));

@@ -102,6 +102,7 @@ use crate::turn::PolicySnapshot;
 use accept::AcceptingTurns;
 use background::Background;
 use cancel::CalledOff;
+use cluster::HeldRuns;
 use expiries::Expiries;
 use history::HistoryWindow;
 use meters::TurnMeters;
@@ -166,6 +167,8 @@ pub(crate) struct TurnEngine {
     resumes_later: AtomicBool,
     /// The cancelled turns among them.
     called_off: CalledOff,
+    /// The runs whose leases are renewed.
+    held: HeldRuns,
     /// `true` once the leases of a journal of several processes are renewed.
     keeps_leases: AtomicBool,
     /// `true` once turns of other processes are taken over.
@@ -303,6 +306,7 @@ impl TurnEngine {
             resuming: tokio::sync::Mutex::default(),
             resumes_later: AtomicBool::default(),
             called_off: CalledOff::default(),
+            held: HeldRuns::default(),
             keeps_leases: AtomicBool::default(),
             takes_over: AtomicBool::default(),
             unparking: tokio::sync::Mutex::default(),

@@ -41,6 +41,12 @@ const ATTEMPTS: u32 = 3;
 /// Wait before a statement is sent again.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// Shortest lease: a busy server must not cost a process its turns.
+const MIN_LEASE: Duration = Duration::from_secs(3);
+
+/// Longest lease.
+const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Number of acceptances between two removals of old outcomes, the first one included. Each removes up to four times as many,
 /// so that the table cannot outgrow a day of turns.
 const PURGE_EVERY: u64 = 250;
@@ -69,7 +75,7 @@ statements! {
             ON CONFLICT (turn, number) DO UPDATE SET json = excluded.json
         ) SELECT cancel FROM held";
     RENEW_ALL = "UPDATE turn SET until = ", now!("$2"), " + lease
-        WHERE owner = $1 AND outcome IS NULL RETURNING id, cancel";
+        WHERE owner = $1 AND id = ANY($3) AND outcome IS NULL RETURNING id, cancel";
     FREE = "SELECT id, waits FROM turn WHERE outcome IS NULL AND (owner IS NULL OR until <= ", now!("$2"), ")
             AND ($1::text IS NULL OR agent = $1) ORDER BY number";
     IS_NEXT = "SELECT session IS NULL OR place IS NOT NULL, NOT EXISTS (
@@ -142,7 +148,7 @@ impl PostgresTurnJournal {
         Self {
             database,
             clock,
-            lease,
+            lease: lease.clamp(MIN_LEASE, MAX_LEASE),
             held: Mutex::default(),
             accepted: AtomicU64::new(0),
         }
@@ -381,8 +387,9 @@ impl ClusterJournal for PostgresTurnJournal {
         self.lease
     }
 
-    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError> {
-        let (rows, _) = self.run(RENEW_ALL, &[&column(owner), &self.now()]).await?;
+    async fn renew(&self, owner: &str, runs: &[TurnId]) -> Result<Vec<TurnId>, JournalError> {
+        let runs: Vec<_> = runs.iter().map(|run| column(run.as_str())).collect();
+        let (rows, _) = self.run(RENEW_ALL, &[&column(owner), &self.now(), &runs]).await?;
         Ok(rows.iter().filter(|row| row.get(1)).map(run_of).collect())
     }
 

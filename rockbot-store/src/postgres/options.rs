@@ -8,9 +8,6 @@ use rockbot_core::store::WorkingLimits;
 
 use crate::ConversationLogOptions;
 
-/// Shortest lease: a busy server must not cost a process its turns.
-const MIN_LEASE: Duration = Duration::from_secs(3);
-
 /// Options of a [`Postgres`](super::Postgres).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -19,7 +16,7 @@ pub struct PostgresOptions {
     pub schema: String,
     /// Maximum number of connections of this process. Default 16.
     pub max_connections: usize,
-    /// Time that a process may be silent before another one takes over its turns, at least 3 s.
+    /// Time that a process may be silent before another one takes over its turns, from 3 s to a day.
     /// Default 30 s. A process renews its leases three times in it.
     pub lease: Duration,
     /// Capacity of each namespace of working memory.
@@ -62,11 +59,11 @@ impl PostgresOptions {
         self
     }
 
-    /// Sets the time that a process may be silent before another one takes over its turns. Less than
-    /// 3 s count as 3 s. Default 30 s.
+    /// Sets the time that a process may be silent before another one takes over its turns: from 3 s
+    /// to a day, and the nearest of both for other times. Default 30 s.
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
-        self.lease = lease.max(MIN_LEASE);
+        self.lease = lease;
         self
     }
 

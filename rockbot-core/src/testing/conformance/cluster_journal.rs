@@ -94,13 +94,14 @@ async fn a_run_that_stays_without_owner_counts_no_more(journal: &impl TurnJourna
 async fn heartbeats_renew_the_leases_of_an_owner(journal: &impl TurnJournal, clock: &ManualClock) {
     let mine = accept(journal, "a", "me", true).await;
     let other = accept(journal, "b", "another", true).await;
+    accept(journal, "forgotten", "me", true).await;
     clock.advance(LEASE / 2);
     renew(journal, "me").await;
     clock.advance(LEASE / 2);
     assert_eq!(
         free(journal).await,
-        ["b"],
-        "a heartbeat renews the leases of its owner alone"
+        ["b", "forgotten"],
+        "a heartbeat renews the leases of the named runs of its owner alone"
     );
     let claimed = journal.claim(mine.run(), "another", LEASE).await;
     assert_eq!(
@@ -115,7 +116,7 @@ async fn heartbeats_renew_the_leases_of_an_owner(journal: &impl TurnJournal, clo
     clock.advance(LEASE / 2);
     assert_eq!(
         free(journal).await,
-        ["a", "b"],
+        ["a", "b", "forgotten"],
         "an owner cannot renew what it has lost"
     );
 }
@@ -207,8 +208,9 @@ async fn finish(journal: &impl TurnJournal, claim: &Claim) {
     finished.expect("the holder can finish");
 }
 
+/// Renews the runs `a` and `b` as far as `owner` holds them.
 async fn renew(journal: &impl TurnJournal, owner: &str) -> Vec<String> {
-    let renewed = cluster(journal).renew(owner).await;
+    let renewed = cluster(journal).renew(owner, &["a".into(), "b".into()]).await;
     names(&renewed.expect("the journal can be written"))
 }
 

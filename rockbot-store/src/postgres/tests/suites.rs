@@ -86,8 +86,8 @@ impl ClusterJournal for TwoProcesses {
         self.next().lease()
     }
 
-    async fn renew(&self, owner: &str) -> Result<Vec<TurnId>, JournalError> {
-        self.next().renew(owner).await
+    async fn renew(&self, owner: &str, runs: &[TurnId]) -> Result<Vec<TurnId>, JournalError> {
+        self.next().renew(owner, runs).await
     }
 
     async fn free(&self, query: &RunQuery) -> Result<Vec<FreeRun>, JournalError> {

@@ -48,9 +48,10 @@ fn words(query: &str) -> Vec<&str> {
     let mut rest = query;
     while let Some(first) = rest.chars().next() {
         let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
-        let end = match is_word(first) {
-            true => rest.find(|char| !is_word(char)).unwrap_or(rest.len()),
-            false => first.len_utf8(),
+        let end = if is_word(first) {
+            rest.find(|char| !is_word(char)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
         };
         let (word, after) = rest.split_at(end);
         words.push(word);

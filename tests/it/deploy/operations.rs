@@ -91,9 +91,8 @@ fn check(query: &str) {
         let known = series
             .get(metric)
             .unwrap_or_else(|| panic!("no agent has {metric}: {query}"));
-        for label in labels.iter().filter(|label| !known.contains(**label)) {
-            panic!("{metric} has no label {label}: {query}");
-        }
+        let unknown: Vec<_> = labels.iter().filter(|label| !known.contains(**label)).collect();
+        assert!(unknown.is_empty(), "{metric} has no labels {unknown:?}: {query}");
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) const TAKEN_OVER: &str = "turns taken over: ";
 /// Time that a process has to become ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Attempts to start a process.
+const STARTS: u32 = 30;
+
 /// The running processes.
 pub(crate) struct Fleet {
     arguments: Arguments,
@@ -118,9 +121,20 @@ impl Fleet {
     async fn kill_one(&mut self) -> Result<(), BoxError> {
         self.children.remove(0).kill().await?;
         self.kills += 1;
-        let child = self.spawn().await?;
+        let child = self.respawn().await?;
         self.children.push(child);
         Ok(())
+    }
+
+    /// Starts a process again, as a supervisor does: the servers may be away for a while.
+    async fn respawn(&self) -> Result<Child, BoxError> {
+        for _ in 1..STARTS {
+            if let Ok(child) = self.spawn().await {
+                return Ok(child);
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        self.spawn().await
     }
 
     /// Tells the processes to end, and waits for them. Returns the number of turns that they took

@@ -540,8 +540,8 @@ impl<A: AnswerKind> AgentRequest<A> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let model = ScriptedModel::new().calls("get_page", json!({})).says("It costs 1250 euros.");
-    /// let page = tool("get_page", |_: Nothing| async { "The rent is 1250 euros." }).pure();
-    /// let host = AgentHost::in_memory().chat(model).tool(page).build()?;
+    /// let page = tool("get_page", |_: Nothing| async { "The rent is 1250 euros." });
+    /// let host = AgentHost::in_memory().chat(model).tool(page.description("Reads a page.").pure()).build()?;
     /// let answer = host.agent().ask("main", "What is the rent?").mark_statements().await?;
     /// assert_eq!(answer.outside_statements[0].source, "get_page");
     /// # Ok(())

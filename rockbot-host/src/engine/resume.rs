@@ -146,7 +146,9 @@ impl TurnEngine {
             claim.release().await;
             return Ok(None);
         }
-        if self.is_clustered() && awaited_by(turn.request()).is_some_and(|parent| !self.live.contains(&parent.turn)) {
+        let is_awaited_elsewhere = |parent: &TurnParent| !self.live.contains(&parent.turn);
+        let is_orphan = self.is_orphan(turn.request()).await;
+        if self.is_clustered() && !is_orphan && awaited_by(turn.request()).is_some_and(is_awaited_elsewhere) {
             // The process that has the turn which awaits it takes it over.
             claim.release().await;
             return Ok(None);
@@ -159,7 +161,7 @@ impl TurnEngine {
             None => live_again(&turn, asked),
         };
         self.call_off_again(&live);
-        if self.is_orphan(live.request()).await {
+        if is_orphan {
             live.cancel(CancelReason::Caller);
         }
         live.set_permit(Some(self.sessions.count(live.request())));

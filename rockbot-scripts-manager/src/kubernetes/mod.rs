@@ -37,6 +37,9 @@ const MAX_SCRIPT: usize = 512 << 10;
 /// Maximum length of the standard output that is kept, in bytes.
 const MAX_STDOUT: usize = 256 << 10;
 
+/// Exit code of a script that the cluster killed.
+const KILLED: i32 = 137;
+
 /// Tries to reach the API of the cluster, which is in its input.
 const NETWORK_TRIAL: &str = include_str!("network.py");
 
@@ -124,8 +127,8 @@ impl KubernetesScriptRunner {
             ..LogParams::default()
         };
         let log = match call(self.pods.logs(name, &only)).await {
-            // A pod that the cluster ended before it ran has none.
-            Err(_) if end == PodEnd::TimedOut => String::new(),
+            // A pod that the cluster ended may have none.
+            Err(_) if !matches!(end, PodEnd::Exited(..)) => String::new(),
             log => log.map_err(|error| unavailable(&error))?,
         };
         Ok((end, bounded(log)))
@@ -157,6 +160,7 @@ impl ScriptRunner for KubernetesScriptRunner {
         Ok(match self.run_pod(&pod, script.timeout).await? {
             (PodEnd::Exited(code, stderr), stdout) => ScriptOutput::new(code, stdout, stderr),
             (PodEnd::TimedOut, stdout) => ScriptOutput::timed_out(stdout, ""),
+            (PodEnd::Evicted(why), stdout) => ScriptOutput::new(KILLED, stdout, why),
         })
     }
 }

@@ -57,6 +57,7 @@ impl KubernetesScriptRunner {
             match self.run_pod(&pod, pod::INSTALL_LIMIT).await? {
                 (PodEnd::Exited(0, _), _) => self.installed.add(&folder),
                 (PodEnd::Exited(_, _), words) => return Err(ScriptError::Packages(last(&words))),
+                (PodEnd::Evicted(why), _) => return Err(ScriptError::Packages(why)),
                 (PodEnd::TimedOut, _) => {
                     let seconds = pod::INSTALL_LIMIT.as_secs();
                     return Err(ScriptError::Packages(format!("it timed out after {seconds} s")));

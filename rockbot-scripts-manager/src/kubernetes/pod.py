@@ -2,6 +2,9 @@ def _start():
     import base64, io, os, resource, sys
     count, source_len, memory, cpu, file, processes = map(int, sys.argv[1:7])
     os.dup2(os.open(sys.argv[7], os.O_WRONLY | os.O_APPEND), 2)
+    # The cluster puts the address of its API into every pod.
+    for name in [name for name in os.environ if name.startswith("KUBERNETES_")]:
+        del os.environ[name]
     parts = [os.environ.pop("ROCKBOT_PART_%d" % number) for number in range(count)]
     data = base64.b64decode("".join(parts))
     source, data = data[:source_len], data[source_len:]

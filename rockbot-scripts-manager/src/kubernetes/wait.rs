@@ -40,6 +40,8 @@ pub(super) enum PodEnd {
     Exited(i32, String),
     /// The time of the script is over.
     TimedOut,
+    /// The cluster ended the pod for what its script took, such as files, in its words.
+    Evicted(String),
 }
 
 /// The state of a pod.
@@ -161,12 +163,14 @@ fn state(pod: &Pod) -> PodState {
     let Some(status) = &pod.status else {
         return PodState::Waiting(None);
     };
+    if let Some(end) = ended_by_cluster(status) {
+        return PodState::Ended(end);
+    }
     let container = status.container_statuses.iter().flatten().next();
     if let Some(ended) = container.and_then(terminated) {
-        return PodState::Ended(end_of(status, ended));
+        return PodState::Ended(end_of(ended));
     }
     match status.phase.as_deref() {
-        _ if status.reason.as_deref() == Some("DeadlineExceeded") => PodState::Ended(PodEnd::TimedOut),
         Some("Failed" | "Succeeded") => PodState::Broken(reason(status.reason.as_deref(), status.message.as_deref())),
         _ => container.map_or_else(|| unscheduled(status), waiting),
     }
@@ -176,10 +180,18 @@ fn terminated(container: &ContainerStatus) -> Option<&ContainerStateTerminated> 
     container.state.as_ref()?.terminated.as_ref()
 }
 
-fn end_of(status: &PodStatus, ended: &ContainerStateTerminated) -> PodEnd {
-    if status.reason.as_deref() == Some("DeadlineExceeded") {
-        return PodEnd::TimedOut;
+/// Returns the end of a pod that the cluster ended for its script. A node that is low on resources
+/// ends pods, too, through no fault of theirs.
+fn ended_by_cluster(status: &PodStatus) -> Option<PodEnd> {
+    let message = status.message.as_deref().unwrap_or_default();
+    match status.reason.as_deref()? {
+        "DeadlineExceeded" => Some(PodEnd::TimedOut),
+        "Evicted" if !message.starts_with("The node ") => Some(PodEnd::Evicted(reason(None, Some(message.trim())))),
+        _ => None,
     }
+}
+
+fn end_of(ended: &ContainerStateTerminated) -> PodEnd {
     let mut stderr = ended.message.clone().unwrap_or_default();
     if ended.reason.as_deref() == Some("OOMKilled") {
         stderr.push_str("\nThe script needed more memory than it has.");

@@ -100,6 +100,17 @@ async fn the_deadline_of_the_cluster_is_a_time_out_and_an_eviction_is_no_output(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_script_that_writes_too_much_is_told_so() {
+    let message = "Pod ephemeral local storage usage exceeds the total limit of containers 128Mi. ";
+    let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": message});
+    let cluster = Cluster::new("", move |_| vec![(SECOND, running()), (SECOND, evicted.clone())]);
+    cluster.set_fault(|method, path| (method == "GET" && path == "log").then_some((404, "no log")));
+    let expected = ScriptOutput::new(137, "", message.trim());
+    assert_eq!(run(&cluster, Script::new("x")).await, Ok(expected));
+    assert_eq!(cluster.pods(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_is_deleted_by_others_is_an_error_at_once() {
     let cluster = Cluster::new("", |_| vec![(SECOND, running())]);
     let deleting = cluster.clone();

@@ -78,12 +78,32 @@ impl<'a> Setup<'a> {
         if Broker::read(self.options.bus(), &config)?.is_some() {
             return Ok(builder.serve_users().serve_tools().build()?);
         }
-        let options = self.options;
-        let addresses = [&options.serve_mcp, &options.serve_a2a, &options.serve_web];
-        if addresses.iter().all(|address| address.is_none()) {
+        let mut is_served = false;
+        for name in ["McpServer", "A2aServer", "WebServer"] {
+            is_served |= config.section(name)?.setting("Address").is_some();
+        }
+        if !is_served {
             tracing::warn!("no broker and no address is set: nothing but schedules reaches this agent");
         }
         Ok(builder.build()?)
+    }
+
+    /// Builds the host that serves the MCP servers of the settings to agents on the broker.
+    #[cfg(feature = "mcp")]
+    pub(crate) async fn open_bridge(&self, allowed: &[String]) -> Result<AgentHost, BoxError> {
+        let config = self.settings()?;
+        let Some(broker) = Broker::read(self.options.bus(), &config)? else {
+            return Err("a bridge needs a broker: set the section `RabbitMq` or `Pulsar`, or --mcp-bus URL".into());
+        };
+        let settings = HostSettings::read(&config, self.data_folder)?;
+        let data = self.data(settings.agent_profile.base_path()).to_owned();
+        let bridge = AgentHost::builder(self.options.name.as_deref().unwrap_or("mcp-bridge"))
+            .settings(&settings)
+            .data_dir(data)
+            .shared_bus(broker.connect(false).await?)
+            .add(rockbot::mcp::McpTools::default())
+            .add(rockbot::mcp::McpBridge::new().allow_registration(allowed));
+        Ok(bridge.build()?)
     }
 
     async fn connected(&self, config: &Config, questions: Questions) -> Result<AgentHostBuilder, BoxError> {

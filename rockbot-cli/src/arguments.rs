@@ -1,6 +1,6 @@
 //! The command line of the program.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -59,18 +59,13 @@ pub(crate) enum Command {
     /// and at the addresses of --serve-mcp, --serve-a2a and --serve-web. It needs a model;
     /// ROCKBOT_LLM__PROVIDER=offline names the offline model
     Serve {
-        /// Serve /metrics, /livez and /readyz at this port; 0: any free one
-        #[arg(long, default_value_t = 9464)]
-        port: u16,
-        /// Open the port at this address of the machine, such as 0.0.0.0 for probes of a cluster. Whoever
-        /// reaches it can read the metrics
-        #[arg(long, value_name = "IP", default_value_t = Ipv4Addr::LOCALHOST.into())]
-        bind: IpAddr,
+        #[command(flatten)]
+        probes: Probes,
     },
     /// List the agent's tools
     Tools,
-    /// List the MCP servers, call one of the agent's tools, or serve the tools to the program that
-    /// starts this one
+    /// List the MCP servers, call one of the agent's tools, serve the tools to the program that
+    /// starts this one, or serve MCP servers to agents on a broker
     #[cfg(feature = "mcp")]
     #[command(subcommand)]
     Mcp(crate::commands::mcp::Command),
@@ -99,6 +94,24 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
+}
+
+/// Metrics and probes of a service.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Probes {
+    /// Serve /metrics, /livez and /readyz at this port; 0: any free one
+    #[arg(long, default_value_t = 9464)]
+    port: u16,
+    /// Open the port at this address of the machine, such as 0.0.0.0 for probes of a cluster. Whoever
+    /// reaches it can read the metrics
+    #[arg(long, value_name = "IP", default_value_t = Ipv4Addr::LOCALHOST.into())]
+    bind: IpAddr,
+}
+
+impl Probes {
+    pub(crate) fn address(self) -> SocketAddr {
+        (self.bind, self.port).into()
+    }
 }
 
 /// The agent: its settings, data and tools.
@@ -208,6 +221,18 @@ pub(crate) struct ChatOptions {
     /// After each answer, print the turn from its journal
     #[arg(long)]
     pub(crate) trace: bool,
+}
+
+impl Command {
+    /// Returns `true` if the program is a service, whose log is read by programs.
+    pub(crate) fn is_service(&self) -> bool {
+        match self {
+            Self::Serve { .. } => true,
+            #[cfg(feature = "mcp")]
+            Self::Mcp(command) => matches!(command, crate::commands::mcp::Command::Bridge { .. }),
+            _ => false,
+        }
+    }
 }
 
 impl Arguments {

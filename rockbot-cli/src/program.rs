@@ -99,7 +99,7 @@ impl Program {
 
     async fn run_command(self, mut arguments: Arguments) -> Result<bool, BoxError> {
         arguments.check()?;
-        if matches!(arguments.command, Some(Command::Serve { .. })) {
+        if arguments.command.as_ref().is_some_and(Command::is_service) {
             telemetry::install(None::<LevelFilter>)?;
         } else {
             log::install()?;
@@ -110,7 +110,7 @@ impl Program {
             None => return chat::run(&arguments, setup).await,
             Some(Command::Doctor) => return doctor::run(&setup).await,
             Some(Command::Init { file }) => init::write(file.as_deref().or(self.settings_file.as_deref()))?,
-            Some(Command::Serve { port, bind }) => serve::run(&setup, (*bind, *port).into()).await?,
+            Some(Command::Serve { probes }) => serve::run(&setup, probes.address()).await?,
             Some(Command::Tools) => tools::list(&setup).await?,
             #[cfg(feature = "mcp")]
             Some(Command::Mcp(command)) => return crate::commands::mcp::run(&setup, command).await,

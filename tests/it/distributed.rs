@@ -6,6 +6,7 @@ use rockbot::AgentIdentity;
 use rockbot::implement::bus::UserProxyTopics;
 use rockbot::message::Bus as _;
 use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::example_programs::{OFFLINE, PATIENCE, example, run, text};
@@ -93,18 +94,27 @@ async fn the_chat_and_the_full_agent_have_the_servers_of_a_bridge() {
     );
     std::fs::write(&config, section).unwrap();
     let config = config.to_str().unwrap();
-    let mut bridge = example("mcp_bridge", &["--bus", &url, "--config", config], folder.path())
+    let servers = folder.path().join("mcp.json");
+    let notes = example("mcp_server", &[], folder.path());
+    let notes = json!({"mcpServers": {"notes": {"command": notes.as_std().get_program().to_str()}}});
+    std::fs::write(&servers, notes.to_string()).unwrap();
+    let servers = servers.to_str().unwrap();
+    let data = folder.path().join("bridge");
+    let bridge = [
+        "--config",
+        config,
+        "--mcp",
+        servers,
+        "--mcp-bus",
+        &url,
+        "--data",
+        data.to_str().unwrap(),
+    ];
+    let bridge = ["mcp", "bridge", "--port", "0"].iter().chain(&bridge).copied();
+    let mut bridge = example("chat", &bridge.collect::<Vec<_>>(), folder.path())
         .spawn()
         .unwrap();
-    let mut printed = BufReader::new(bridge.stdout.take().unwrap()).lines();
-    let serves = tokio::time::timeout(PATIENCE, printed.next_line())
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        serves.as_deref(),
-        Some("serving `notes`: add_note, count_down, search_notes")
-    );
+    ready(&mut bridge).await;
 
     let note = r#"Add the note "buy milk"."#;
     let arguments = ["--config", config, "--yes", "--mcp-bus", &url, note];

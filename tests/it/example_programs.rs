@@ -152,6 +152,7 @@ async fn the_short_examples_print_what_they_teach() {
         "two_principals",
         "own_store",
         "mcp_client",
+        "mcp_bridge",
         "openapi_tools",
         "search_documents",
         "test_an_agent",
@@ -507,12 +508,11 @@ async fn an_empty_question_is_refused_in_words() {
 }
 
 /// The examples with a data folder.
-const KEEPING_DATA: [&str; 11] = [
+const KEEPING_DATA: [&str; 10] = [
     "background_work",
     "chat",
     "dreams",
     "full_agent",
-    "mcp_bridge",
     "memory",
     "pipeline",
     "reminders",

@@ -1,12 +1,15 @@
-//! `rockbot mcp`: lists MCP servers, calls a tool, serves the agent's tools.
+//! `rockbot mcp`: lists MCP servers, calls a tool, serves the agent's tools, or is a bridge to
+//! servers.
 
 use clap::Subcommand;
 use rockbot::implement::tool::ToolInvokeRequest;
 use rockbot::prelude::*;
 
 use crate::agent::Setup;
+use crate::arguments::Probes;
 use crate::chat::terminal::{self, Terminal, clean};
 use crate::chat::{look, mcp, questions, shut_down};
+use crate::commands::serve;
 use crate::host::stop_signals::StopSignals;
 
 /// What is done with MCP.
@@ -27,13 +30,27 @@ pub(crate) enum Command {
     /// output; McpServer.Tools chooses some
     #[cfg(feature = "mcp-server")]
     Serve,
+    /// Connect to the MCP servers of the settings, and serve them to agents on the broker until Ctrl-C
+    /// or SIGTERM; `rockbot --mcp-bus URL` is such an agent
+    Bridge {
+        /// Let agents have servers at this host connected; more than once if need be
+        #[arg(long, value_name = "HOST")]
+        allow: Vec<String>,
+        #[command(flatten)]
+        probes: Probes,
+    },
 }
 
 /// Carries out a command. Returns `false` if a call failed.
 pub(crate) async fn run(setup: &Setup<'_>, command: &Command) -> Result<bool, BoxError> {
     #[cfg(feature = "mcp-server")]
     if matches!(command, Command::Serve) {
-        serve(setup).await?;
+        serve_client(setup).await?;
+        return Ok(true);
+    }
+    if let Command::Bridge { allow, probes } = command {
+        let stop = StopSignals::install()?;
+        serve::serve(setup.open_bridge(allow).await?, probes.address(), stop).await?;
         return Ok(true);
     }
     let (asking, mut asked) = questions();
@@ -71,7 +88,7 @@ async fn call(host: &AgentHost, tool: &str, arguments: &str) -> Result<bool, Box
 
 /// Serves the agent's tools until the client is gone.
 #[cfg(feature = "mcp-server")]
-async fn serve(setup: &Setup<'_>) -> Result<(), BoxError> {
+async fn serve_client(setup: &Setup<'_>) -> Result<(), BoxError> {
     let mut stop = StopSignals::install()?;
     let host = setup.open_for_client().await?;
     host.start().await?;

@@ -33,7 +33,7 @@ impl ModelServer {
         std::thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 let mut reader = BufReader::new(socket);
-                let (head, body) = read(&mut reader);
+                let Ok((head, body)) = read(&mut reader) else { continue };
                 let request: Value = serde_json::from_str(&body).unwrap();
                 seen.lock().unwrap().push(request.clone());
                 let (status, text) = answer(&format!("{head}{body}"), &request);
@@ -50,20 +50,23 @@ impl ModelServer {
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> (String, String) {
+/// Reads a request; an error if its client went away.
+fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<(String, String)> {
     let mut head = String::new();
     let mut length = 0;
     loop {
         let begin = head.len();
-        if reader.read_line(&mut head).unwrap() <= 2 {
-            break;
+        match reader.read_line(&mut head)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            1 | 2 => break,
+            _ => {}
         }
         let count = head[begin..].strip_prefix("content-length: ");
         length = count.map_or(length, |count| count.trim().parse().unwrap());
     }
     let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    (head, String::from_utf8(body).unwrap())
+    reader.read_exact(&mut body)?;
+    Ok((head, String::from_utf8(body).unwrap()))
 }
 
 fn write(socket: &mut TcpStream, status: u16, retry_after: u64, text: &str) -> std::io::Result<()> {

@@ -313,15 +313,14 @@ fn documents_stay_short() {
 }
 
 #[test]
-fn the_comparison_names_tests_that_exist() {
-    let comparison = std::fs::read_to_string(root().join("COMPARE.md")).expect("COMPARE.md");
-    let named: Vec<_> = comparison
-        .split('`')
-        .filter(|word| word.starts_with("tests/"))
-        .collect();
-    assert!(named.len() > 5, "{named:?}");
-    for path in named {
-        assert!(root().join(path).exists(), "{path}");
+fn documents_name_tests_that_exist() {
+    for document in ["COMPARE.md", "docs/http.md"] {
+        let text = std::fs::read_to_string(root().join(document)).expect(document);
+        let named: Vec<_> = text.split('`').filter(|word| word.starts_with("tests/")).collect();
+        assert!(named.len() > 5, "{named:?}");
+        for path in named {
+            assert!(root().join(path).exists(), "{path}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -74,6 +75,59 @@ async fn what_was_accepted_is_answered_after_a_kill() {
     service.kill().await.unwrap();
 }
 
+/// Posts messages to a session of its own until the service is gone. Returns the turns of those
+/// that were accepted.
+async fn posted(user: User, session: String) -> Vec<String> {
+    let mut turns = Vec::new();
+    let path = format!("/api/sessions/{session}/messages");
+    loop {
+        let message = user.json("POST", &path, &json!({"content": "Are you there?"}));
+        let Ok(response) = message.send().await else {
+            return turns;
+        };
+        if response.status() == 202 {
+            // Of an answer that the kill cut off the client knows nothing.
+            let Ok(body) = response.json::<serde_json::Value>().await else {
+                return turns;
+            };
+            turns.push(body["turn"].as_str().unwrap().to_owned());
+        } else {
+            // Too many at once, or the service is about to be gone.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_accepted_under_load_is_answered_after_each_kill() {
+    let model = ModelServer::start(|_, _| {
+        let answer = json!({
+            "choices": [{"message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}],
+        });
+        (200, answer.to_string())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut accepted = Vec::new();
+    for round in 0..3 {
+        let (mut service, user) = serve(&model, folder.path()).await;
+        let posting = (0..12).map(|number| posted(user.clone(), format!("s{number}")));
+        let posting = futures_util::future::join_all(posting);
+        let killing = async {
+            tokio::time::sleep(Duration::from_millis(400 + 300 * round)).await;
+            service.kill().await.unwrap();
+        };
+        let (turns, ()) = tokio::join!(posting, killing);
+        accepted.extend(turns.into_iter().flatten());
+    }
+    let (mut service, user) = serve(&model, folder.path()).await;
+    assert!(accepted.len() > 30, "{} messages are no load", accepted.len());
+    for turn in &accepted {
+        let read = timeout(PATIENCE, ended(&user, turn)).await.expect("it is answered");
+        assert_eq!(read, "Here.", "{turn}");
+    }
+    service.kill().await.unwrap();
+}
+
 /// Returns the answer of a turn, once the restarted host has resumed it.
 async fn ended(user: &User, turn: &str) -> String {
     loop {
@@ -90,6 +144,6 @@ async fn ended(user: &User, turn: &str) -> String {
                 .to_owned();
         }
         assert_eq!(response.status(), 503);
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

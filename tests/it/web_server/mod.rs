@@ -4,6 +4,7 @@ mod ag_ui;
 mod announcements;
 mod bounds;
 pub(crate) mod client;
+mod hostile;
 mod insights;
 mod kill;
 #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@ use rockbot::message::rabbitmq::{RabbitMqBus, RabbitMqSettings};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::example_programs::{OFFLINE, PATIENCE, example, run, text};
+use crate::example_programs::{OFFLINE, example, run, text};
 use crate::support::networks::broker::Exchange;
 
 #[tokio::test]

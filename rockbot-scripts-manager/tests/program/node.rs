@@ -258,18 +258,18 @@ async fn an_agent_has_no_right_and_the_manager_those_of_its_pods_alone() {
         ("manager", "rockbot"),
     ] {
         let pods: Api<Pod> = Api::namespaced(client(&node.folder, user).await, namespace);
-        refused(pods.create(&PostParams::default(), &pod).await);
-        refused(pods.list(&ListParams::default()).await);
+        refused(&pods.create(&PostParams::default(), &pod).await);
+        refused(&pods.list(&ListParams::default()).await);
     }
     for user in ["agent", "manager"] {
         let secrets: Api<Secret> = Api::namespaced(client(&node.folder, user).await, NAMESPACE);
-        refused(secrets.list(&ListParams::default()).await);
+        refused(&secrets.list(&ListParams::default()).await);
     }
     agent.listening.close().await;
     agent.bus.delete_topology().await.unwrap();
 }
 
-fn refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>) {
-    let is_refused = matches!(&answer, Err(kube::Error::Api(status)) if status.code == 403);
+fn refused<T: std::fmt::Debug>(answer: &Result<T, kube::Error>) {
+    let is_refused = matches!(answer, Err(kube::Error::Api(status)) if status.code == 403);
     assert!(is_refused, "{answer:?}");
 }

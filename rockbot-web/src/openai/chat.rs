@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Message};
-use super::params::{Params, Place, Texts, refuse_tools};
+use super::params::{IgnoredTools, Params, Place, Texts};
 use super::usage::{answered, finish_reason, mark, of_chat};
 use crate::asked::{AskedTurn, SaidText};
 use crate::door::{Caller, JsonBody};
@@ -40,6 +40,7 @@ pub(super) struct ChatBody {
     #[serde(default)]
     functions: Vec<Value>,
     tool_choice: Option<Value>,
+    function_call: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -54,8 +55,12 @@ pub(super) async fn create(
     headers: HeaderMap,
     JsonBody(body): JsonBody<ChatBody>,
 ) -> Result<Response, WebError> {
-    refuse_tools(&body.tools, body.tool_choice.as_ref())?;
-    refuse_tools(&body.functions, None)?;
+    let ignored = IgnoredTools::of(&body.tools, body.tool_choice.as_ref())?;
+    IgnoredTools::of(&body.functions, body.function_call.as_ref())?;
+    Ok(ignored.noted(answer(caller, headers, body).await?))
+}
+
+async fn answer(caller: Caller, headers: HeaderMap, body: ChatBody) -> Result<Response, WebError> {
     if body.n.is_some_and(|n| n != 1) {
         return Err(WebError::invalid("the agent gives one answer: leave `n` out"));
     }

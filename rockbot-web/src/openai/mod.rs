@@ -9,7 +9,8 @@
 //! | `GET /v1/responses/{response}` | a response that was kept |
 //!
 //! The agent works with its own tools, and the client sees the answer alone. Tools of the client are
-//! refused: the protocol hands their results in with a new request, which here is a new turn.
+//! ignored, and their number is in the header `x-ignored-tools`: the protocol hands their results in
+//! with a new request, which here is a new turn. A client that insists on a call is refused.
 
 mod chat;
 mod conversation;

@@ -1,6 +1,7 @@
 //! The parameters of both interfaces that mean the same: sampling, the form of the answer, tools.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::Response;
 use rockbot_core::chat::{ModelSettings, OutputSchema, ReasoningEffort};
 use rockbot_core::turn::TurnRequest;
 use serde::Deserialize;
@@ -70,14 +71,36 @@ fn output(format: &Value) -> Result<Option<OutputSchema>, WebError> {
     }
 }
 
-/// Refuses tools of the client, unless the model must not call them anyway.
-pub(super) fn refuse_tools(tools: &[Value], choice: Option<&Value>) -> Result<(), WebError> {
-    if tools.is_empty() || choice.is_some_and(|choice| choice == "none") {
-        return Ok(());
+/// Header of an answer with the number of the client's tools that the agent did not have.
+const IGNORED_TOOLS: HeaderName = HeaderName::from_static("x-ignored-tools");
+
+/// Tools of the client, which the agent does not have.
+///
+/// Clients such as Open WebUI offer tools with every request. A model may always answer without a
+/// call, so they are ignored; a client that insists on a call is refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IgnoredTools(usize);
+
+impl IgnoredTools {
+    /// Counts the tools. Refuses a choice that is neither `auto` nor `none`.
+    pub(super) fn of(tools: &[Value], choice: Option<&Value>) -> Result<Self, WebError> {
+        match choice {
+            _ if tools.is_empty() => Ok(Self(0)),
+            None | Some(Value::Null) => Ok(Self(tools.len())),
+            Some(choice) if choice == "auto" || choice == "none" => Ok(Self(tools.len())),
+            Some(_) => Err(WebError::invalid(
+                "tools of the client are not called: the agent works with its own tools. Leave `tool_choice` out",
+            )),
+        }
     }
-    Err(WebError::invalid(
-        "`tools` of the client are not called: the agent works with its own tools. Leave `tools` out",
-    ))
+
+    /// Tells the client.
+    pub(super) fn noted(self, mut response: Response) -> Response {
+        if self.0 > 0 {
+            response.headers_mut().insert(IGNORED_TOOLS, self.0.into());
+        }
+        response
+    }
 }
 
 /// The place of a request: the session and id of its message, and who keeps the conversation.

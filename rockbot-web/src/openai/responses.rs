@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Message};
-use super::params::{Params, Place, refuse_tools};
+use super::params::{IgnoredTools, Params, Place};
 use super::usage::{answered, finish_reason, mark, of_response};
 use crate::asked::{AskedTurn, SaidText};
 use crate::door::{Caller, JsonBody, UrlPath, text_of};
@@ -73,7 +73,6 @@ struct TextForm {
 impl ResponseBody {
     /// Refuses parameters that the agent does not serve.
     fn check(&self) -> Result<(), WebError> {
-        refuse_tools(&self.tools, self.tool_choice.as_ref())?;
         if self.background {
             return Err(WebError::invalid(
                 "`background` is not offered: POST /api/sessions/{session}/messages accepts a message for later",
@@ -109,8 +108,13 @@ impl ResponseBody {
 pub(super) async fn create(
     caller: Caller,
     headers: HeaderMap,
-    JsonBody(mut body): JsonBody<ResponseBody>,
+    JsonBody(body): JsonBody<ResponseBody>,
 ) -> Result<Response, WebError> {
+    let ignored = IgnoredTools::of(&body.tools, body.tool_choice.as_ref())?;
+    Ok(ignored.noted(answer(caller, headers, body).await?))
+}
+
+async fn answer(caller: Caller, headers: HeaderMap, mut body: ResponseBody) -> Result<Response, WebError> {
     body.check()?;
     let conversation = body.conversation()?;
     let place = place(&caller, &headers, &body, &conversation).await?;

@@ -119,7 +119,7 @@ fn the_values_of_the_chart_have_effects() {
 }
 
 /// The values of a chart that is an agent alone.
-fn agent(more: Value) -> Value {
+fn agent(more: &Value) -> Value {
     let mut agent = json!({"enabled": true});
     agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     json!({"scriptsManager": {"enabled": false}, "agent": agent})
@@ -128,7 +128,7 @@ fn agent(more: Value) -> Value {
 #[test]
 fn an_agent_is_a_process_with_a_volume_and_without_rights() {
     let Some(helm) = helm() else { return };
-    let one = chart(&helm, &agent(json!({"secret": "keys"})));
+    let one = chart(&helm, &agent(&json!({"secret": "keys"})));
     let kinds: Vec<_> = one.iter().map(|document| &document["kind"]).collect();
     assert_eq!(kinds, ["ConfigMap", "Service", "StatefulSet"]);
     let process = &one[2];
@@ -138,7 +138,7 @@ fn an_agent_is_a_process_with_a_volume_and_without_rights() {
     assert_eq!(process["spec"]["volumeClaimTemplates"][0]["metadata"]["name"], "data");
 
     let public = json!({"replicas": 3, "ingress": {"host": "agent.example.com", "tlsSecret": "certificate"}});
-    let three = chart(&helm, &agent(public));
+    let three = chart(&helm, &agent(&public));
     assert_eq!(kind(&three, "PodDisruptionBudget").len(), 1);
     let ingress = &kind(&three, "Ingress")[0]["spec"];
     assert_eq!(
@@ -149,7 +149,7 @@ fn an_agent_is_a_process_with_a_volume_and_without_rights() {
     let names = json!([{"name": "ROCKBOT_WEBSERVER__ALLOWEDHOSTS", "value": "rockbot-agent,agent.example.com"}]);
     assert_eq!(container["env"], names);
 
-    let bare = agent(json!({"ingress": {"host": "agent.example.com"}}));
+    let bare = agent(&json!({"ingress": {"host": "agent.example.com"}}));
     let refused = run(&helm, RENDER, &bare.to_string()).unwrap_err();
     assert!(refused.contains("set agent.ingress.tlsSecret"), "{refused}");
 }
@@ -159,7 +159,7 @@ fn an_agent_is_a_process_with_a_volume_and_without_rights() {
 #[tokio::test]
 async fn the_program_takes_the_settings_of_the_chart() {
     let Some(helm) = helm() else { return };
-    let one = chart(&helm, &agent(json!({})));
+    let one = chart(&helm, &agent(&json!({})));
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("agent.toml");
     std::fs::write(&settings, one[0]["data"]["agent.toml"].as_str().unwrap()).unwrap();

@@ -38,7 +38,7 @@ print("parsed:", parsed.choices[0].message.parsed)
 tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 other = openai.OpenAI(base_url=sys.argv[1], api_key="wrong", max_retries=0)
 for name, client_, arguments in [
-    ("tools", client, {"model": "agent", "tools": [tool]}),
+    ("tools", client, {"model": "agent", "tools": [tool], "tool_choice": "required"}),
     ("model", client, {"model": "gpt"}),
     ("token", other, {"model": "agent"}),
 ]:

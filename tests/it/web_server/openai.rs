@@ -182,6 +182,31 @@ async fn a_response_goes_on_from_the_one_before() {
     serving.stop().await;
 }
 
+fn tools() -> Value {
+    json!([{"type": "function", "function": {"name": "f", "parameters": {}}}])
+}
+
+#[tokio::test]
+async fn tools_that_a_client_offers_are_ignored_and_counted() {
+    let model = ScriptedModel::new().says("Hello.").says("Hello.").says("Hello.");
+    let serving = Serving::of(&model).await;
+    let ann = serving.ann();
+    for (path, choice, mut body) in [
+        ("/v1/chat/completions", Value::Null, ask("hi")),
+        ("/v1/chat/completions", json!("auto"), ask("hi")),
+        ("/v1/responses", json!("none"), json!({"model": "agent", "input": "hi"})),
+    ] {
+        body["tools"] = tools();
+        body["tool_choice"] = choice;
+        let answer = ann.json("POST", path, &body).send().await.unwrap();
+        assert_eq!(answer.headers()["x-ignored-tools"], "1");
+        let answer = Answer::of(answer).await;
+        assert!(answer.status == 200 && answer.body.contains("Hello."), "{answer:?}");
+    }
+    assert!(model.requests().iter().all(|request| request.tools.is_empty()));
+    serving.stop().await;
+}
+
 #[tokio::test]
 async fn what_the_agent_cannot_do_is_refused_in_openais_shape() {
     let serving = Serving::of(&ScriptedModel::new()).await;
@@ -191,13 +216,10 @@ async fn what_the_agent_cannot_do_is_refused_in_openais_shape() {
         body[name] = value;
         body
     };
-    let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
+    let mut insisting = with("tools", tools());
+    insisting["tool_choice"] = json!("required");
     for (body, expected, words) in [
-        (
-            with("tools", tool),
-            "400 invalid_request",
-            "`tools` of the client are not called",
-        ),
+        (insisting, "400 invalid_request", "tools of the client are not called"),
         (with("n", json!(2)), "400 invalid_request", "leave `n` out"),
         (with("messages", json!([])), "400 invalid_request", "of the role `user`"),
         (

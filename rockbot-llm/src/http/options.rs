@@ -82,10 +82,7 @@ impl ConnectionOptions {
         let base = base_url(&self.endpoint, dialect.call_paths).ok_or_else(|| LlmConfigError::InvalidEndpoint {
             setting: self.names.endpoint.clone().into_owned(),
         })?;
-        if base.scheme() == "https" && !cfg!(feature = "tls") {
-            let setting = self.names.endpoint.clone().into_owned();
-            return Err(LlmConfigError::NoTls { setting });
-        }
+        self.check_tls(&base, cfg!(feature = "tls"))?;
         if self.model.trim().is_empty() {
             return Err(LlmConfigError::NoModel {
                 setting: self.names.model.clone().into_owned(),
@@ -121,6 +118,15 @@ impl ConnectionOptions {
             settings: self.model_settings.clone(),
             base,
         })
+    }
+
+    /// Refuses a server behind https in a program without TLS.
+    fn check_tls(&self, base: &Url, has_tls: bool) -> Result<(), LlmConfigError> {
+        if base.scheme() == "https" && !has_tls {
+            let setting = self.names.endpoint.clone().into_owned();
+            return Err(LlmConfigError::NoTls { setting });
+        }
+        Ok(())
     }
 
     fn header_map(&self, dialect: &Dialect) -> Result<HeaderMap, LlmConfigError> {
@@ -167,4 +173,19 @@ fn http_client(base: &Url, connect_timeout: Duration) -> Result<reqwest::Client,
     client
         .build()
         .map_err(|error| LlmConfigError::NoHttpClient { cause: error.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_tls_a_server_behind_https_is_refused() {
+        let options = ConnectionOptions::new("https://api.example.com".to_owned(), "m".to_owned());
+        let url = |text| Url::parse(text).unwrap();
+        let refused = options.check_tls(&url("https://api.example.com"), false);
+        assert!(matches!(refused, Err(LlmConfigError::NoTls { .. })), "{refused:?}");
+        assert!(options.check_tls(&url("http://localhost:8080/v1"), false).is_ok());
+        assert!(options.check_tls(&url("https://api.example.com"), true).is_ok());
+    }
 }

@@ -1,5 +1,6 @@
 //! [`PostgresOptions`].
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ use crate::ConversationLogOptions;
 pub struct PostgresOptions {
     /// Name of the schema with the tables, of `a` to `z`, `0` to `9` and `_`. Default `rockbot`.
     pub schema: String,
+    /// File with the certificates, in PEM, of the authorities that sign the server's certificate.
+    /// Default: the authorities that this machine trusts.
+    pub ca_file: Option<PathBuf>,
     /// Maximum number of connections of this process. Default 16.
     pub max_connections: usize,
     /// Time that a process may be silent before another one takes over its turns, from 3 s to a day.
@@ -34,6 +38,7 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             schema: "rockbot".to_owned(),
+            ca_file: None,
             max_connections: 16,
             lease: Duration::from_secs(30),
             working_limits: WorkingLimits::default(),
@@ -49,6 +54,15 @@ impl PostgresOptions {
     #[must_use]
     pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
+        self
+    }
+
+    /// Sets the file with the certificates, in PEM, of the authorities that sign the server's
+    /// certificate. The connection is encrypted then, also without `sslmode=require` in the URL.
+    /// Default: the authorities that this machine trusts.
+    #[must_use]
+    pub fn with_ca_file(mut self, ca_file: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(ca_file.into());
         self
     }
 

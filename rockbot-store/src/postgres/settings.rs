@@ -1,5 +1,7 @@
 //! [`PostgresSettings`]: the section `Postgres`.
 
+use std::path::PathBuf;
+
 use rockbot_core::config::{Config, ConfigError};
 use rockbot_core::store::StoreError;
 use rockbot_core::{ExposeSecret as _, Secret};
@@ -11,6 +13,7 @@ use super::{Postgres, PostgresOptions};
 /// | setting | meaning | default |
 /// |---|---|---|
 /// | `Url` | `postgres://user:password@host:port/database` | required |
+/// | `CaFile` | certificates, in PEM, of the authorities that sign the server's certificate | those of this machine, with `sslmode=require` in the URL |
 /// | `Schema` | schema with the tables | `rockbot` |
 /// | `MaxConnections` | maximum number of connections of this process | 16 |
 /// | `Lease` | time that a process may be silent before another one takes over its turns | 30 s |
@@ -45,6 +48,10 @@ impl PostgresSettings {
             .with_max_connections(section.get_or("MaxConnections", default.max_connections)?.max(1))
             .with_lease(section.interval("Lease", default.lease)?)
             .with_conversation_window(section.get_or("ConversationWindow", default.conversation_window)?);
+        let options = match section.get::<PathBuf>("CaFile")? {
+            Some(file) => options.with_ca_file(file),
+            None => options,
+        };
         let log = config.section("ConversationLog")?;
         Ok(Some(Self {
             url,

@@ -61,6 +61,9 @@ pub struct Postgres {
 impl Postgres {
     /// Connects to the database at `url` with the default options, and makes or migrates its tables.
     ///
+    /// With `?sslmode=require` the connection is encrypted, and the server has to prove who it is;
+    /// otherwise it is not encrypted.
+    ///
     /// # Errors
     ///
     /// Returns an error if the URL cannot be understood, if the server cannot be reached or refuses
@@ -76,7 +79,7 @@ impl Postgres {
     ///
     /// Returns an error under the same conditions as [`Postgres::connect`].
     pub async fn connect_with(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
-        let database = Database::open(url, &options.schema, options.max_connections).await?;
+        let database = Database::open(url, &options).await?;
         let opened = Arc::new(database);
         let database = || opened.clone();
         let working = PostgresWorkingMemory::new(database(), options.working_limits, options.clock.clone());

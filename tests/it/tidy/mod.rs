@@ -223,7 +223,7 @@ fn compiles_c(features: &str) -> bool {
 #[test]
 fn a_build_without_tls_and_sqlite_needs_no_c_compiler() {
     assert!(!compiles_c("llm,memory,testing"));
-    for features in ["llm,tls", "sqlite", "rabbitmq", "pulsar"] {
+    for features in ["llm,tls", "sqlite", "postgres", "rabbitmq", "pulsar"] {
         assert!(
             compiles_c(features),
             "the README says that {features} needs a C compiler"

@@ -1,15 +1,18 @@
 //! The pool of connections, and statements on them.
 
+use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
-use deadpool_postgres::{ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use rockbot_core::store::{StoreError, StoreErrorKind};
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row};
 
 use super::error::{PostgresError, QueryError};
-use super::schema;
+use super::{schema, tls};
+use crate::postgres::PostgresOptions;
 
 /// Maximum time to make a connection, and to wait for a free one.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -62,11 +65,11 @@ impl std::fmt::Debug for Database {
 
 impl Database {
     /// Connects, checks the version of the schema and applies its migrations.
-    pub(in crate::postgres) async fn open(url: &str, schema: &str, max_connections: usize) -> Result<Self, StoreError> {
-        let config = configure(url, schema);
+    pub(in crate::postgres) async fn open(url: &str, options: &PostgresOptions) -> Result<Self, StoreError> {
+        let config = configure(url, options);
         let place = config.as_ref().map_or_else(|_| "PostgreSQL".to_owned(), place);
         let opened = match config {
-            Ok(config) => connect(config, schema, max_connections).await,
+            Ok(config) => connect(config, options).await,
             Err(error) => Err(error),
         };
         match opened {
@@ -127,7 +130,7 @@ impl Database {
 }
 
 /// Reads the URL, and sets the bounds of waits that it does not set.
-fn configure(url: &str, schema: &str) -> Result<Config, QueryError> {
+fn configure(url: &str, options: &PostgresOptions) -> Result<Config, QueryError> {
     // The parser's error may quote a part of the password.
     let mut config: Config = url.parse().map_err(|_| PostgresError::Url)?;
     // A password with an `@` of its own ends in what the parser takes for the host.
@@ -135,9 +138,12 @@ fn configure(url: &str, schema: &str) -> Result<Config, QueryError> {
     if config.get_hosts().iter().any(has_at) {
         return Err(PostgresError::Url.into());
     }
-    check_name(schema)?;
+    check_name(&options.schema)?;
     let own = config.get_options().map(|own| format!("{own} ")).unwrap_or_default();
-    config.options(own + &format!(options!(), schema));
+    config.options(own + &format!(options!(), options.schema));
+    if options.ca_file.is_some() {
+        config.ssl_mode(SslMode::Require);
+    }
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_TIME);
     }
@@ -159,17 +165,42 @@ fn check_name(schema: &str) -> Result<(), QueryError> {
         && schema.chars().all(is_plain)
         && !schema.starts_with(|c: char| c.is_ascii_digit())
         && !schema.starts_with("pg_");
-    match is_name {
-        true => Ok(()),
-        false => Err(PostgresError::SchemaName(schema.to_owned()).into()),
+    if is_name {
+        Ok(())
+    } else {
+        Err(PostgresError::SchemaName(schema.to_owned()).into())
     }
 }
 
-async fn connect(config: Config, schema: &str, max_connections: usize) -> Result<Pool, QueryError> {
+/// Returns the manager of connections, which are encrypted where the URL demands it. A server may
+/// offer an encryption with a certificate that no authority signed, as Debian's does, so an offer
+/// alone is not taken.
+fn manager(config: Config, ca_file: Option<&Path>) -> Result<Manager, PostgresError> {
     let recycling_method = RecyclingMethod::Fast;
-    let manager = deadpool_postgres::Manager::from_config(config, NoTls, ManagerConfig { recycling_method });
+    let options = ManagerConfig { recycling_method };
+    if config.get_ssl_mode() == SslMode::Require {
+        let connector = tls::connector(ca_file)?;
+        return Ok(Manager::from_config(config, connector, options));
+    }
+    if !is_local(&config) {
+        tracing::warn!("the connection to PostgreSQL is not encrypted: add `?sslmode=require` to the URL");
+    }
+    Ok(Manager::from_config(config, NoTls, options))
+}
+
+/// Returns `true` if the server is on this machine.
+fn is_local(config: &Config) -> bool {
+    config.get_hosts().iter().all(|host| match host {
+        Host::Tcp(host) => host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    })
+}
+
+async fn connect(config: Config, options: &PostgresOptions) -> Result<Pool, QueryError> {
+    let manager = manager(config, options.ca_file.as_deref())?;
     let pool = Pool::builder(manager)
-        .max_size(max_connections.max(1))
+        .max_size(options.max_connections.max(1))
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(CONNECT_TIME))
         .create_timeout(Some(CONNECT_TIME))
@@ -179,7 +210,7 @@ async fn connect(config: Config, schema: &str, max_connections: usize) -> Result
         text: error.to_string(),
     })?;
     let mut client = pool.get().await?;
-    schema::prepare(&mut client, schema).await?;
+    schema::prepare(&mut client, &options.schema).await?;
     drop(client);
     Ok(pool)
 }

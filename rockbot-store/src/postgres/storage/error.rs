@@ -17,6 +17,12 @@ pub enum PostgresError {
         "the URL is not of the form `postgres://USER:PASSWORD@HOST:PORT/DATABASE`: write signs of the password like `@`, `:` and `/` as `%40`, `%3A` and `%2F`"
     )]
     Url,
+    /// The authorities that sign the server's certificate cannot be read.
+    #[error("the authorities that sign the server's certificate cannot be read: {reason}")]
+    Authorities {
+        /// The file, and what is wrong with it.
+        reason: String,
+    },
     /// The name of the schema cannot be used.
     #[error(
         "`{0}` cannot name a schema: use at most 63 of `a` to `z`, `0` to `9` and `_`, no digit first, and not `pg_`"
@@ -83,6 +89,7 @@ impl From<&PostgresError> for StoreErrorKind {
     fn from(error: &PostgresError) -> Self {
         match error {
             PostgresError::Url
+            | PostgresError::Authorities { .. }
             | PostgresError::SchemaName(_)
             | PostgresError::TooLarge { .. }
             | PostgresError::Json(_) => Self::Invalid,

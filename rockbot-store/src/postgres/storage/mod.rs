@@ -4,6 +4,7 @@ mod database;
 mod error;
 pub(in crate::postgres) mod row;
 mod schema;
+mod tls;
 
 pub(in crate::postgres) use database::{Database, now, statements};
 pub use error::PostgresError;

@@ -5,6 +5,7 @@ mod connecting;
 mod interleavings;
 mod rate;
 mod suites;
+mod tls;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;

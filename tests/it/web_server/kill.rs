@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::example_programs::{PATIENCE, example};
 use crate::support::model_server::ModelServer;
 
 /// Starts the service, and returns it with a user of it.
-async fn serve(model: &ModelServer, folder: &Path) -> (Child, User) {
+pub(super) async fn serve(model: &ModelServer, folder: &Path) -> (Child, User) {
     let mut service = example("chat", &["serve", "--port", "0", "--serve-web", "127.0.0.1:0"], folder)
         .env("OPENAI_BASE_URL", &model.endpoint)
         .env("OPENAI_MODEL", "m")
@@ -75,22 +75,35 @@ async fn what_was_accepted_is_answered_after_a_kill() {
     service.kill().await.unwrap();
 }
 
-/// Posts messages to a session of its own until the service is gone. Returns the turns of those
+/// Starts a model that answers each request at once.
+pub(super) fn answering() -> ModelServer {
+    ModelServer::start(|_, _| {
+        let answer = json!({
+            "choices": [{"message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}],
+        });
+        (200, answer.to_string())
+    })
+}
+
+/// A session, and a turn in it that was accepted.
+pub(super) type Accepted = (String, String);
+
+/// Posts messages to a session of its own until the service is gone, and notes the turns of those
 /// that were accepted.
-async fn posted(user: User, session: String) -> Vec<String> {
-    let mut turns = Vec::new();
+pub(super) async fn post(user: User, session: String, accepted: Arc<Mutex<Vec<Accepted>>>) {
     let path = format!("/api/sessions/{session}/messages");
     loop {
         let message = user.json("POST", &path, &json!({"content": "Are you there?"}));
         let Ok(response) = message.send().await else {
-            return turns;
+            return;
         };
         if response.status() == 202 {
             // Of an answer that the kill cut off the client knows nothing.
             let Ok(body) = response.json::<serde_json::Value>().await else {
-                return turns;
+                return;
             };
-            turns.push(body["turn"].as_str().unwrap().to_owned());
+            let turn = body["turn"].as_str().unwrap().to_owned();
+            accepted.lock().unwrap().push((session.clone(), turn));
         } else {
             // Too many at once, or the service is about to be gone.
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -100,28 +113,23 @@ async fn posted(user: User, session: String) -> Vec<String> {
 
 #[tokio::test]
 async fn what_was_accepted_under_load_is_answered_after_each_kill() {
-    let model = ModelServer::start(|_, _| {
-        let answer = json!({
-            "choices": [{"message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}],
-        });
-        (200, answer.to_string())
-    });
+    let model = answering();
     let folder = tempfile::tempdir().unwrap();
-    let mut accepted = Vec::new();
+    let accepted = Arc::default();
     for round in 0..3 {
         let (mut service, user) = serve(&model, folder.path()).await;
-        let posting = (0..12).map(|number| posted(user.clone(), format!("s{number}")));
+        let posting = (0..12).map(|number| post(user.clone(), format!("s{number}"), Arc::clone(&accepted)));
         let posting = futures_util::future::join_all(posting);
         let killing = async {
             tokio::time::sleep(Duration::from_millis(400 + 300 * round)).await;
             service.kill().await.unwrap();
         };
-        let (turns, ()) = tokio::join!(posting, killing);
-        accepted.extend(turns.into_iter().flatten());
+        tokio::join!(posting, killing);
     }
     let (mut service, user) = serve(&model, folder.path()).await;
+    let accepted = std::mem::take(&mut *accepted.lock().unwrap());
     assert!(accepted.len() > 30, "{} messages are no load", accepted.len());
-    for turn in &accepted {
+    for (_, turn) in &accepted {
         let read = timeout(PATIENCE, ended(&user, turn)).await.expect("it is answered");
         assert_eq!(read, "Here.", "{turn}");
     }
@@ -129,7 +137,7 @@ async fn what_was_accepted_under_load_is_answered_after_each_kill() {
 }
 
 /// Returns the answer of a turn, once the restarted host has resumed it.
-async fn ended(user: &User, turn: &str) -> String {
+pub(super) async fn ended(user: &User, turn: &str) -> String {
     loop {
         let response = user
             .request("GET", &format!("/api/turns/{turn}/events"))

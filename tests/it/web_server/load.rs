@@ -1,6 +1,7 @@
 //! The server under load, by hand: `cargo test --release --all-features --test it -- --ignored --nocapture
 //! web_server::load`. It prints figures, and fails if a message is refused or lost.
 
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ use rockbot::config::Config;
 use rockbot::prelude::{AgentHost, FromConfig as _};
 use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use serde_json::json;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
@@ -37,8 +39,17 @@ const SECONDS: u64 = 20;
 /// falls instead of the host's backlog filling up, which refuses messages.
 const IN_FLIGHT: usize = 500;
 
-/// Connections that only sit. Both ends are of this process.
-const IDLE: usize = 8_000;
+/// Connections that only sit.
+const IDLE: usize = 10_000;
+
+/// Opens connections, says so, and sits.
+const SIT: &str = "
+import socket, sys, time
+port, count = map(int, sys.argv[1:])
+sitting = [socket.create_connection(('127.0.0.1', port)) for _ in range(count)]
+print('connected', flush=True)
+time.sleep(600)
+";
 
 /// A model that answers at once, but holds the messages that ask for it.
 #[derive(Debug)]
@@ -132,14 +143,23 @@ async fn thousand_streams_and_two_hundred_messages_a_second() {
     }
     times.clear();
 
-    let mut idle = Vec::new();
-    for _ in 0..IDLE {
-        idle.push(TcpStream::connect(serving.address).await.unwrap());
-    }
+    // Of another process, which has the files of their other ends.
+    let mut idle = Command::new("python3")
+        .args(["-c", SIT, &serving.address.port().to_string(), &IDLE.to_string()])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut all = String::new();
+    BufReader::new(idle.stdout.take().unwrap())
+        .read_line(&mut all)
+        .await
+        .unwrap();
+    assert_eq!(all, "connected\n");
     sleep(Duration::from_secs(1)).await;
     println!("with {IDLE} idle connections: {} MiB", memory());
     post(&bob, "last", "hi").await;
-    drop(idle);
+    idle.kill().await.unwrap();
 
     held.close();
     let ended = streams.join_all().await;

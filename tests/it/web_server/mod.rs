@@ -2,6 +2,7 @@
 
 mod ag_ui;
 mod announcements;
+mod backup;
 mod bounds;
 pub(crate) mod client;
 mod hostile;

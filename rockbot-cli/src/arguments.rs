@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     words: Vec<String>,
 }
 
-/// What the program does besides a chat.
+/// A command of the program besides a chat.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Check configuration, folders, keys and model servers, and list the agent's parts with their

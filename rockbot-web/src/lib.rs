@@ -6,7 +6,7 @@
 //! `openai` or `ag_ui`. Turns are read as server-sent events by `sse`, in the form of each interface,
 //! and a turn that has one reader alone is `asked`; an `error` has one shape everywhere. `page` is a
 //! client of `api` for browsers, `host_parts` are the parts of the host that users look into, and
-//! `meters` counts. The connections are those of `rockbot_tools::http_server`.
+//! `meters` counts. `rockbot_tools::http_server` has the connections.
 
 mod ag_ui;
 mod api;

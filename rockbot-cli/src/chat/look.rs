@@ -1,4 +1,4 @@
-//! The commands that show what the agent has: memories, rules, agents, MCP servers, costs.
+//! The commands that show the parts of the agent: memories, rules, agents, MCP servers, costs.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub(crate) fn servers(_: &AgentHost) -> String {
     "this chat was built without the feature `mcp`".to_owned()
 }
 
-/// Tells what the turns of this run cost: of the session, and of all.
+/// Tells the costs of the turns of this run: of the session, and of all.
 pub(crate) fn spending(host: &AgentHost, session: &SessionId) -> String {
     let ledger = host.spending();
     let of_session = ledger.of_session(host.agent().principal(), session);

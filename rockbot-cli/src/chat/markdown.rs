@@ -1,4 +1,4 @@
-//! Markdown in colours, while it streams: only what is certain is printed, and nothing is printed
+//! Markdown in colours, while it streams: only certain text is printed, and nothing is printed
 //! twice.
 //!
 //! A line is held back until its first characters tell whether it is a heading, an item or a
@@ -97,7 +97,7 @@ impl Markdown {
         }
     }
 
-    /// Prints the beginning of a line, whose next character tells what the line is.
+    /// Prints the beginning of a line, whose next character tells the kind of the line.
     fn begin_line(&mut self, next: char, out: &mut String) {
         let held = std::mem::take(&mut self.held);
         let marker = held.trim_start_matches(' ');
@@ -167,7 +167,7 @@ impl Markdown {
         self.before = run.chars().next_back().unwrap_or(self.before);
     }
 
-    /// Prints what is held of a line, and ends its styles.
+    /// Prints the held rest of a line, and ends its styles.
     fn end_line(&mut self, out: &mut String) {
         if self.place == Place::Start && !self.held.is_empty() {
             // A line of a marker alone, such as the end of a block.

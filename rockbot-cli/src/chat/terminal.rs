@@ -18,7 +18,7 @@ use super::questions::Question;
 /// Maximum number of characters shown of a tool's arguments or result.
 const SHOWN: usize = 120;
 
-/// Time of silence until the person reads what is going on.
+/// Time of silence until the person reads the state of the turn.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Goes to the beginning of the line, and clears it.
@@ -38,7 +38,7 @@ pub(crate) struct Terminal {
     calls: Vec<(CallId, Instant)>,
 }
 
-/// The line that tells what is going on while nothing else is printed.
+/// The line with the state of the turn while nothing else is printed.
 struct Waiting {
     /// `true` where a person reads standard error.
     is_told: bool,
@@ -104,7 +104,7 @@ impl Terminal {
         self.waiting.begin("asking the model");
     }
 
-    /// Tells what is going on, and for how long, once nothing was printed for a while.
+    /// Tells the state of the turn, and its duration, once nothing was printed for a while.
     pub(crate) fn tick(&mut self) {
         let waiting = &mut self.waiting;
         let silence = waiting.since.elapsed();
@@ -125,7 +125,7 @@ impl Terminal {
         }
     }
 
-    /// Prints what is held back of an answer, which ends here.
+    /// Prints the held rest of an answer, which ends here.
     fn finish(&mut self) {
         if let Some(markdown) = &mut self.markdown {
             print(&markdown.finish());

@@ -12,7 +12,7 @@ use crate::chat::{look, mcp, questions, shut_down};
 use crate::commands::serve;
 use crate::host::stop_signals::StopSignals;
 
-/// What is done with MCP.
+/// A command about MCP.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the MCP servers of the settings, and how they are

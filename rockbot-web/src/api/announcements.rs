@@ -1,4 +1,4 @@
-//! Announcements: what the agent says unasked. They stay until the user dismisses them.
+//! Announcements: messages that the agent says unasked. They stay until the user dismisses them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -61,8 +61,8 @@ pub(super) async fn dismiss(caller: Caller, UrlPath(id): UrlPath<String>) -> Res
     }
 }
 
-/// Tells the announcements that wait and those that come, and which were dismissed, until the client
-/// leaves. With `Last-Event-ID` those up to that one are left out, as long as it waits.
+/// Tells the waiting and the coming announcements, and which were dismissed, until the client
+/// leaves. With `Last-Event-ID` the announcements up to it are left out, as long as it waits.
 pub(super) async fn events(caller: Caller, headers: HeaderMap) -> Result<Response, WebError> {
     let permit = caller.take_stream()?;
     let inbox = caller.door.turns.inbox(&caller.principal)?;
@@ -116,7 +116,7 @@ impl Reading {
         }
     }
 
-    /// Compares the announcements that wait with those that were told.
+    /// Compares the announcements that wait with the announcements that were told.
     fn compare(&mut self) {
         let now: BTreeSet<_> = self.inbox.ids().into_iter().collect();
         for id in self.told.extract_if(.., |id| !now.contains(id)) {

@@ -46,7 +46,7 @@ pub(super) struct Memories {
     memories: Vec<Arc<MemoryEntry>>,
 }
 
-/// Lists the newest memories, or those that match a query best.
+/// Lists the newest memories, or the memories that match a query best.
 pub(super) async fn memories(caller: Caller, UrlQuery(wanted): UrlQuery<Wanted>) -> Result<Json<Memories>, WebError> {
     let memory = offered(caller.door.parts.memories.as_ref(), "long-term memory")?;
     let query = MemoryQuery::new(&wanted.query)
@@ -74,7 +74,7 @@ pub(super) struct Skills {
     skills: Vec<ListedSkill>,
 }
 
-/// Lists the skills by name, or those that match a query best.
+/// Lists the skills by name, or the skills that match a query best.
 pub(super) async fn skills(caller: Caller, UrlQuery(wanted): UrlQuery<Wanted>) -> Result<Json<Skills>, WebError> {
     let store = offered(caller.door.parts.skills.as_ref(), "skills")?;
     let mut found = if wanted.has_words() {
@@ -136,7 +136,7 @@ pub(super) struct Notes {
     entries: Vec<ListedNote>,
 }
 
-/// Lists the entries of working memory by key, or those that match a query best.
+/// Lists the entries of working memory by key, or the entries that match a query best.
 pub(super) async fn notes(caller: Caller, UrlQuery(wanted): UrlQuery<Wanted>) -> Result<Json<Notes>, WebError> {
     let memory = offered(caller.door.parts.working.as_ref(), "working memory")?;
     let entries = if wanted.has_words() {

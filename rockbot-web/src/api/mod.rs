@@ -14,8 +14,8 @@
 //! | `GET /api/approvals` | the calls that wait for a decision of the user |
 //! | `POST /api/approvals` | 204 once the decision is recorded |
 //! | `GET /api/media/{digest}` | the bytes of an image or a file; `?type=image/png` names its type |
-//! | `GET /api/announcements` | what the agent said unasked, until it is dismissed |
-//! | `GET /api/announcements/events` | the same as events, with those that come and those that were dismissed |
+//! | `GET /api/announcements` | messages that the agent said unasked, until they are dismissed |
+//! | `GET /api/announcements/events` | the same as events, with new and dismissed announcements |
 //! | `DELETE /api/announcements/{id}` | 204 once the announcement is dismissed |
 //! | `GET /api/me` | the user, and the parts below that the host has |
 //! | `GET /api/search?query=` | entries of all the user's conversations that match, best first |

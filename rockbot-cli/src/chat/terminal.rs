@@ -192,6 +192,7 @@ impl Terminal {
     }
 
     /// Asks the person for a yes. Where there is no person, nothing is agreed to.
+    #[cfg(feature = "mcp")]
     pub(crate) async fn confirm(&mut self, question: &str) -> bool {
         if !self.interactive {
             return false;

@@ -35,6 +35,9 @@ async fn a_tool_is_called_from_the_command_line() {
             "error: there is no tool `calculator`; `rockbot tools` lists them\n"
         )
     );
+    let (code, _, err) = rockbot(folder.path(), &["mcp", "bridge"]).await;
+    let without = "error: a bridge needs a broker: set the section `RabbitMq` or `Pulsar`, or --mcp-bus URL\n";
+    assert_eq!((code, err.as_str()), (Some(1), without));
     let (code, out, _) = rockbot(folder.path(), &["mcp", "list"]).await;
     assert_eq!(
         (code, out.as_str()),

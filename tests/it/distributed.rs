@@ -110,7 +110,10 @@ async fn the_chat_and_the_full_agent_have_the_servers_of_a_bridge() {
         "--data",
         data.to_str().unwrap(),
     ];
-    let bridge = ["mcp", "bridge", "--port", "0"].iter().chain(&bridge).copied();
+    let bridge = ["mcp", "bridge", "--port", "0", "--allow", "mcp.example.com"]
+        .iter()
+        .chain(&bridge)
+        .copied();
     let mut bridge = example("chat", &bridge.collect::<Vec<_>>(), folder.path())
         .spawn()
         .unwrap();

@@ -55,9 +55,9 @@ pub(super) async fn create(
     headers: HeaderMap,
     JsonBody(body): JsonBody<ChatBody>,
 ) -> Result<Response, WebError> {
-    let ignored = IgnoredTools::of(&body.tools, body.tool_choice.as_ref())?;
-    IgnoredTools::of(&body.functions, body.function_call.as_ref())?;
-    Ok(ignored.noted(answer(caller, headers, body).await?))
+    let tools = IgnoredTools::of(&body.tools, body.tool_choice.as_ref())?;
+    let functions = IgnoredTools::of(&body.functions, body.function_call.as_ref())?;
+    Ok(tools.and(functions).noted(answer(caller, headers, body).await?))
 }
 
 async fn answer(caller: Caller, headers: HeaderMap, body: ChatBody) -> Result<Response, WebError> {

@@ -94,6 +94,11 @@ impl IgnoredTools {
         }
     }
 
+    /// Counts the tools of both.
+    pub(super) fn and(self, others: Self) -> Self {
+        Self(self.0 + others.0)
+    }
+
     /// Tells the client.
     pub(super) fn noted(self, mut response: Response) -> Response {
         if self.0 > 0 {

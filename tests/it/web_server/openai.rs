@@ -188,7 +188,11 @@ fn tools() -> Value {
 
 #[tokio::test]
 async fn tools_that_a_client_offers_are_ignored_and_counted() {
-    let model = ScriptedModel::new().says("Hello.").says("Hello.").says("Hello.");
+    let model = ScriptedModel::new()
+        .says("Hello.")
+        .says("Hello.")
+        .says("Hello.")
+        .says("Hello.");
     let serving = Serving::of(&model).await;
     let ann = serving.ann();
     for (path, choice, mut body) in [
@@ -204,6 +208,10 @@ async fn tools_that_a_client_offers_are_ignored_and_counted() {
         assert!(answer.status == 200 && answer.body.contains("Hello."), "{answer:?}");
     }
     assert!(model.requests().iter().all(|request| request.tools.is_empty()));
+    let mut older = ask("hi");
+    older["functions"] = json!([{"name": "f"}, {"name": "g"}]);
+    let answer = ann.json("POST", "/v1/chat/completions", &older).send().await.unwrap();
+    assert_eq!(answer.headers()["x-ignored-tools"], "2");
     serving.stop().await;
 }
 

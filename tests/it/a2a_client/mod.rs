@@ -30,7 +30,7 @@ use crate::a2a::{Models, asking, last_message, task_id, told};
 use peer::{Peer, Said, card, rpc, task};
 
 /// Time for an answer over a real connection.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host that calls agents, without a bus: `asking` answers the user, `telling` the answers.
 fn main_host(asking: &ScriptedModel, telling: &ScriptedModel) -> AgentHostBuilder {

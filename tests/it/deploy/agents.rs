@@ -1,6 +1,5 @@
 //! The agents of `deploy/agents`.
 
-use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -8,22 +7,12 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::folder;
 use crate::example_programs::{OFFLINE, PATIENCE, example, text};
+use crate::support::files;
 
 /// Copies one of the agents of `deploy/agents`.
 fn copied(agent: &str) -> tempfile::TempDir {
-    fn copy(from: &Path, to: &Path) {
-        std::fs::create_dir_all(to).unwrap();
-        for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-            let to = to.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                copy(&entry.path(), &to);
-            } else {
-                std::fs::copy(entry.path(), to).unwrap();
-            }
-        }
-    }
     let copied = tempfile::tempdir().unwrap();
-    copy(&folder().join("agents").join(agent), copied.path());
+    files::copy(&folder().join("agents").join(agent), copied.path(), None);
     copied
 }
 

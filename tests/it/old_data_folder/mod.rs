@@ -27,7 +27,10 @@ use rockbot_memory::FileMemoryOptions;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::support::files::files;
+use crate::support::files::{copy, files};
+
+/// End of the names of files that are locked while a store is open.
+const LOCKS: Option<&str> = Some("lock");
 
 const UPDATE: &str = "UPDATE_DATA_FOLDER";
 
@@ -296,26 +299,13 @@ async fn update(folder: &Path) {
     std::fs::remove_dir_all(fixture()).ok();
     #[cfg(feature = "sqlite")]
     write(&Stores::from(&open_sqlite(folder))).await;
-    copy(folder, &fixture());
-}
-
-/// Copies a folder without its locks.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to);
-        } else if !to.to_string_lossy().ends_with("lock") {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
-    }
+    copy(folder, &fixture(), LOCKS);
 }
 
 #[tokio::test]
 async fn an_earlier_data_folder_opens() {
     let folder = tempfile::tempdir().unwrap();
-    copy(&fixture(), folder.path());
+    copy(&fixture(), folder.path(), LOCKS);
     let stores = FileStores::open(folder.path());
     check(&Stores::from(&stores)).await;
     check_runs(&stores.journal).await;
@@ -330,6 +320,6 @@ async fn an_earlier_data_folder_opens() {
 #[tokio::test]
 async fn an_earlier_sqlite_file_opens() {
     let folder = tempfile::tempdir().unwrap();
-    copy(&fixture(), folder.path());
+    copy(&fixture(), folder.path(), LOCKS);
     check(&Stores::from(&open_sqlite(folder.path()))).await;
 }

@@ -35,3 +35,16 @@ pub(crate) fn write(folder: &Path, name: &str, text: impl AsRef<[u8]>) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
+
+/// Copies a folder, without the files whose name ends with `without`.
+pub(crate) fn copy(from: &Path, to: &Path, without: Option<&str>) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to, without);
+        } else if !without.is_some_and(|end| to.to_string_lossy().ends_with(end)) {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}

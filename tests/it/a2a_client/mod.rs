@@ -64,6 +64,7 @@ async fn started(host: AgentHostBuilder) -> AgentHost {
 async fn until_begun(host: &AgentHost, words: &str) {
     let begun = host.agent().ask("s", "Begin.").await.unwrap();
     if begun.text != words {
+        assert_eq!(begun.text, "asked");
         until_told(host, words).await;
     }
 }

@@ -77,6 +77,8 @@ async fn the_server_of_another_maker_is_called_in_each_binding_and_version() {
     for (binding, version) in [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")] {
         for streams in [true, false] {
             let name = format!("{binding} {version}, streams: {streams}");
+            // Shown when a step fails.
+            println!("{name}");
             let mut server = Server::start(&folder, binding, version, streams).await;
             let words = end_of(&server.url, "message").await;
             assert!(words.contains("\nOnly words.\n"), "{name}: {words}");

@@ -3,18 +3,18 @@
 //! The traits are in `rockbot-core`, with their versions in memory. Each backend has a folder
 //! here, with a file or folder for each trait under the same names:
 //!
-//! | trait | in files ([`file`](mod@file)) | in SQLite (`sqlite`) |
-//! |---|---|---|
-//! | `TurnJournal` | [`FileTurnJournal`](file::FileTurnJournal) | |
-//! | `ConversationMemory` | [`FileConversationMemory`](file::FileConversationMemory) | `SqliteConversationMemory` |
-//! | `MediaStore` | [`FileMediaStore`](file::FileMediaStore) | |
-//! | `ConversationLog` | [`FileConversationLog`](file::FileConversationLog) | `SqliteConversationLog` |
-//! | `LongTermMemory` | [`FileLongTermMemory`](file::FileLongTermMemory) | `SqliteLongTermMemory` |
-//! | `WorkingMemory` | [`FileWorkingMemory`](file::FileWorkingMemory) | `SqliteWorkingMemory` |
-//! | `SkillStore` | [`FileSkillStore`](file::FileSkillStore) | `SqliteSkillStore` |
-//! | `SkillUsageStore` | [`FileSkillUsageStore`](file::FileSkillUsageStore) | `SqliteSkillUsageStore` |
-//! | `RulesStore` | [`FileRulesStore`](file::FileRulesStore) | `SqliteRulesStore` |
-//! | `FeedbackStore` | [`FileFeedbackStore`](file::FileFeedbackStore) | `SqliteFeedbackStore` |
+//! | trait | in files ([`file`](mod@file)) | in SQLite (`sqlite`) | in PostgreSQL (`postgres`) |
+//! |---|---|---|---|
+//! | `TurnJournal` | [`FileTurnJournal`](file::FileTurnJournal) | | `PostgresTurnJournal` |
+//! | `ConversationMemory` | [`FileConversationMemory`](file::FileConversationMemory) | `SqliteConversationMemory` | `PostgresConversationMemory` |
+//! | `MediaStore` | [`FileMediaStore`](file::FileMediaStore) | | `PostgresMediaStore` |
+//! | `ConversationLog` | [`FileConversationLog`](file::FileConversationLog) | `SqliteConversationLog` | `PostgresConversationLog` |
+//! | `LongTermMemory` | [`FileLongTermMemory`](file::FileLongTermMemory) | `SqliteLongTermMemory` | `PostgresLongTermMemory` |
+//! | `WorkingMemory` | [`FileWorkingMemory`](file::FileWorkingMemory) | `SqliteWorkingMemory` | `PostgresWorkingMemory` |
+//! | `SkillStore` | [`FileSkillStore`](file::FileSkillStore) | `SqliteSkillStore` | `PostgresSkillStore` |
+//! | `SkillUsageStore` | [`FileSkillUsageStore`](file::FileSkillUsageStore) | `SqliteSkillUsageStore` | `PostgresSkillUsageStore` |
+//! | `RulesStore` | [`FileRulesStore`](file::FileRulesStore) | `SqliteRulesStore` | `PostgresRulesStore` |
+//! | `FeedbackStore` | [`FileFeedbackStore`](file::FileFeedbackStore) | `SqliteFeedbackStore` | `PostgresFeedbackStore` |
 //!
 //! A store in files is a folder that one process at a time can open. A store never leaves its
 //! folder: ids become encoded file names, and symbolic links are not followed. Damaged files are

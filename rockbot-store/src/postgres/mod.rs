@@ -16,11 +16,13 @@
 //! cannot be parsed is left out of lists; getting it or overwriting it is an error, and deleting
 //! it works.
 //!
-//! The connection is not encrypted: use a private network or a tunnel.
+//! The connection is encrypted where the URL or the options demand it.
 
 mod conversation;
 mod conversation_log;
 mod journal;
+mod long_term;
+mod media;
 mod options;
 mod rules;
 mod settings;
@@ -35,6 +37,8 @@ mod working;
 pub use conversation::PostgresConversationMemory;
 pub use conversation_log::PostgresConversationLog;
 pub use journal::PostgresTurnJournal;
+pub use long_term::PostgresLongTermMemory;
+pub use media::PostgresMediaStore;
 pub use options::PostgresOptions;
 pub use rules::PostgresRulesStore;
 pub use settings::PostgresSettings;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::store::{
-    ConversationLog, ConversationMemory, FeedbackStore, RulesStore, SkillStore, SkillUsageStore, StoreError,
-    WorkingMemory,
+    ConversationLog, ConversationMemory, FeedbackStore, LongTermMemory, MediaStore, RulesStore, SkillStore,
+    SkillUsageStore, StoreError, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::TurnJournal;
@@ -15,6 +15,8 @@ use super::PostgresOptions;
 use super::conversation::PostgresConversationMemory;
 use super::conversation_log::PostgresConversationLog;
 use super::journal::PostgresTurnJournal;
+use super::long_term::PostgresLongTermMemory;
+use super::media::PostgresMediaStore;
 use super::rules::PostgresRulesStore;
 use super::skills::PostgresSkillStore;
 use super::storage::Database;
@@ -24,7 +26,8 @@ use super::working::PostgresWorkingMemory;
 /// All stores in one PostgreSQL database, which many processes can use at the same time.
 ///
 /// Add it to the builder of a host, beside a `Memory` in any order, or pass single stores to one.
-/// Long-term memory, images and files of messages stay where the host keeps them without it.
+/// Images and files of messages are kept in the database, too, unless the builder is given a store
+/// for them.
 ///
 /// ```no_run
 /// use rockbot_store::postgres::Postgres;
@@ -42,8 +45,12 @@ pub struct Postgres {
     pub journal: Arc<PostgresTurnJournal>,
     /// Conversation memory: the last turns of each session.
     pub conversations: Arc<PostgresConversationMemory>,
+    /// The images and files of messages.
+    pub media: Arc<PostgresMediaStore>,
     /// Rules.
     pub rules: Arc<PostgresRulesStore>,
+    /// Long-term memory.
+    pub long_term: Arc<PostgresLongTermMemory>,
     /// Working memory.
     pub working: Arc<PostgresWorkingMemory>,
     /// Skills.
@@ -83,8 +90,11 @@ impl Postgres {
         let opened = Arc::new(database);
         let database = || opened.clone();
         let working = PostgresWorkingMemory::new(database(), options.working_limits, options.clock.clone());
+        let media = PostgresMediaStore::new(database(), options.clock.clone());
         Ok(Self {
             journal: Arc::new(PostgresTurnJournal::new(database(), options.lease, options.clock)),
+            media: Arc::new(media),
+            long_term: Arc::new(PostgresLongTermMemory::new(database())),
             conversations: Arc::new(PostgresConversationMemory::new(database(), options.conversation_window)),
             rules: Arc::new(PostgresRulesStore::new(database())),
             working: Arc::new(working),
@@ -122,6 +132,8 @@ impl Subsystem for Postgres {
     fn declare(&mut self, declarations: &mut Declarations) -> Result<(), BoxError> {
         declarations.provide::<dyn TurnJournal>(self.journal.clone());
         declarations.provide::<dyn ConversationMemory>(self.conversations.clone());
+        declarations.provide::<dyn MediaStore>(self.media.clone());
+        declarations.provide::<dyn LongTermMemory>(self.long_term.clone());
         declarations.provide::<dyn RulesStore>(self.rules.clone());
         declarations.provide::<dyn WorkingMemory>(self.working.clone());
         declarations.provide::<dyn SkillStore>(self.skills.clone());

@@ -1,4 +1,4 @@
-//! File I/O on the runtime's blocking threads, and the errors of stores in files.
+//! Work on the runtime's blocking threads, and the errors of stores in files.
 
 use std::fmt::Display;
 
@@ -14,7 +14,7 @@ pub async fn blocking<R: Send + 'static>(
 ) -> Result<R, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| {
-        Err(StoreError::new(StoreErrorKind::Closed, "a store in files did not end its work").with_cause(error))
+        Err(StoreError::new(StoreErrorKind::Closed, "a store did not end its work").with_cause(error))
     })
 }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use rockbot::memory::Memory;
 use rockbot::store::{Postgres, PostgresOptions};
-use rockbot_core::store::{FeedbackStore, Rule, RulesStore, WorkingMemory};
+use rockbot_core::content::{Content, MediaPart, MediaSource};
+use rockbot_core::store::{FeedbackStore, LongTermMemory, Rule, RulesStore, WorkingMemory};
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::turn::{TurnRequest, TurnStatus};
 use rockbot_core::{IdSource as _, Principal, RandomIds};
@@ -169,6 +170,49 @@ async fn memory_takes_the_stores_in_whatever_order_the_parts_are_added() {
                     .len(),
                 1
             );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_one_process_learned_and_was_shown_another_one_knows() {
+    with_schema(async |schema| {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let process = async |n: usize, model: &ScriptedModel| {
+            let builder = AgentHost::builder("clerk")
+                .chat(model.clone())
+                .instructions("Be brief.");
+            let builder = builder.data_dir(folders[n].path()).add(Memory::default());
+            builder.add(schema.connect().await).build().unwrap()
+        };
+        let first = ScriptedModel::new()
+            .calls("save_memory", json!({"content": "The cat is called Miso."}))
+            .says("I see it.");
+        let first = process(0, &first).await;
+        let cat = MediaPart::bytes("image/png", vec![1, 2, 3]);
+        let message = Content::from("This is my cat Miso.").with_image(cat);
+        first.agent().ask("s", message).await.unwrap();
+        let stored = first.parts().require::<dyn LongTermMemory>().unwrap();
+        while stored.list(&me()).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+
+        let model = ScriptedModel::new().says("Miso.").says("Black.");
+        let second = process(1, &model).await;
+        second.agent().ask("other", "What is my cat called?").await.unwrap();
+        second.agent().ask("s", "Which colour has it?").await.unwrap();
+        let requests = model.requests();
+        let shown = transcript(&requests[0]).join("\n");
+        assert!(shown.contains("The cat is called Miso."), "{shown}");
+        let images = requests[1].messages.iter().flat_map(|message| message.content.media());
+        let images: Vec<_> = images.map(|image| image.source.clone()).collect();
+        assert!(
+            matches!(&images[..], [MediaSource::Bytes(bytes)] if bytes[..] == [1, 2, 3]),
+            "{images:?}"
+        );
+        for folder in ["memory", "media"] {
+            assert!(!folders[0].path().join(folder).exists(), "{folder} is in the database");
         }
     })
     .await;

@@ -149,7 +149,7 @@ impl AgentHostBuilder {
             Some(memory) => Some(memory),
             None => note(self.open_conversations(), problems),
         };
-        let media = self.media();
+        let media = self.media(&declared.parts);
         let turns = TurnDeps {
             chat: chat?,
             beside,

@@ -76,9 +76,10 @@ impl AgentHostBuilder {
     }
 
     /// Opens the store of images and files.
-    pub(super) fn media(&mut self) -> Arc<MediaLibrary> {
+    pub(super) fn media(&mut self, parts: &Parts) -> Arc<MediaLibrary> {
         let clock = self.clock.clone();
-        let store: Arc<dyn MediaStore> = match (self.media.take(), &self.data_dir) {
+        let given = self.media.take().or_else(|| parts.get::<dyn MediaStore>());
+        let store: Arc<dyn MediaStore> = match (given, &self.data_dir) {
             (Some(store), _) => store,
             (None, None) => Arc::new(InMemoryMediaStore::new().with_clock(clock.clone())),
             (None, Some(folder)) => Arc::new(FileMediaStore::new(folder.join("media"))),

@@ -46,7 +46,8 @@ pub struct Stores {
     pub durability: Option<Durability>,
     /// The conversations. Default: the folder `conversations` of the data folder, or in memory.
     pub conversation_memory: Option<Arc<dyn ConversationMemory>>,
-    /// The images and files of messages. Default: the folder `media` of the data folder, or in memory.
+    /// The images and files of messages. Default: that of a subsystem, else the folder `media` of the data folder, or
+    /// in memory.
     pub media: Option<Arc<dyn MediaStore>>,
     /// The retention of images and files. Default 30 days.
     pub media_retention: Option<Duration>,

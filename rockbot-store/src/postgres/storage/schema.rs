@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Transaction};
 use super::error::{PostgresError, QueryError};
 
 /// The migration to each version of the schema from the version before it.
-const VERSIONS: [&str; 2] = [TABLES, PLACES];
+const VERSIONS: [&str; 3] = [TABLES, PLACES, DOCUMENTS];
 
 /// The newest version.
 const VERSION: i32 = VERSIONS.len() as i32;
@@ -73,6 +73,28 @@ CREATE TABLE turn_session (id text PRIMARY KEY, at bigint NOT NULL) WITH (fillfa
 ALTER TABLE turn ADD COLUMN session text, ADD COLUMN place bigint, ADD COLUMN waits boolean NOT NULL DEFAULT false;
 CREATE INDEX turn_place ON turn (session, place) WHERE outcome IS NULL AND place IS NOT NULL;
 CREATE INDEX turn_owner ON turn (owner) WHERE outcome IS NULL AND owner IS NOT NULL;
+";
+
+/// Documents that each process keeps in memory. `changed` is the transaction that wrote a row, by
+/// which a process finds what has changed; `wording` finds a repetition of the same fact, and is
+/// null for memories that are archived. The bytes of media are not compressed: images are already.
+const DOCUMENTS: &str = "
+CREATE TABLE memory (principal text NOT NULL, id text COLLATE \"C\" NOT NULL, wording text, json text NOT NULL,
+    changed bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint, PRIMARY KEY (principal, id));
+CREATE INDEX memory_changed ON memory (principal, changed);
+CREATE INDEX memory_wording ON memory (principal, wording) WHERE wording IS NOT NULL;
+CREATE INDEX memory_archived ON memory (principal, id) WHERE wording IS NULL;
+ALTER TABLE skill ADD COLUMN changed bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint;
+CREATE INDEX skill_changed ON skill (principal, changed);
+CREATE TABLE deleted_document (kind text NOT NULL, principal text NOT NULL, id text NOT NULL,
+    changed bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint, at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (kind, principal, id));
+CREATE INDEX deleted_document_changed ON deleted_document (kind, principal, changed);
+
+CREATE TABLE media (principal text NOT NULL, digest text NOT NULL, put_at bigint NOT NULL, bytes bytea NOT NULL,
+    PRIMARY KEY (principal, digest));
+ALTER TABLE media ALTER COLUMN bytes SET STORAGE EXTERNAL;
+CREATE INDEX media_put ON media (put_at);
 ";
 
 /// Creates the schema and its tables where they are missing, and applies missing migrations.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rockbot_core::Principal;
+use rockbot_core::store::SkillStore as _;
 use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::turn::{ClusterJournal, TurnJournal};
 
@@ -75,12 +77,15 @@ async fn a_schema_of_a_newer_version_is_refused_by_name() {
         version(server, &schema, 99).await;
         let error = refused(&server.url, options).await;
         assert!(
-            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 2 } if named == schema),
+            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 3 } if named == schema),
             "{error:?}"
         );
     })
     .await;
 }
+
+/// A skill as the first version wrote it.
+const SKILL: &str = r#"{"name": "tea", "summary": "", "content": "Boil water.", "createdAt": "2026-01-01T00:00:00Z"}"#;
 
 #[tokio::test]
 async fn a_schema_of_the_first_version_is_migrated() {
@@ -90,11 +95,16 @@ async fn a_schema_of_the_first_version_is_migrated() {
         let first = format!(
             "SET search_path = {schema}; ALTER TABLE turn DROP COLUMN session, DROP COLUMN place, DROP COLUMN waits;
              DROP INDEX turn_owner; DROP TABLE turn_session; DROP SEQUENCE place_number;
+             DROP TABLE memory, deleted_document, media; ALTER TABLE skill DROP COLUMN changed;
+             INSERT INTO skill VALUES ('local', 'tea', '{SKILL}');
              DELETE FROM schema_version; INSERT INTO schema_version VALUES (1);
              INSERT INTO turn (id, digest, header, token, fence, lease, until) VALUES ('old', '', '', '', 1, 1, 1)"
         );
         server.sql(&first).await;
-        let journal = server.open(&schema, PostgresOptions::default()).await.journal;
+        let stores = server.open(&schema, PostgresOptions::default()).await;
+        let skills = stores.skills.list(&Principal::default()).await.unwrap();
+        assert_eq!(skills[0].content, "Boil water.");
+        let journal = stores.journal;
         let claim = journal
             .claim(&"old".into(), "me", Duration::from_secs(60))
             .await

@@ -2,6 +2,7 @@
 
 mod claims;
 mod connecting;
+mod documents;
 mod interleavings;
 mod rate;
 mod suites;

@@ -133,6 +133,16 @@ async fn keeps_the_promises_of_a_rules_store() {
 }
 
 #[tokio::test]
+async fn keeps_the_promises_of_a_long_term_memory() {
+    with_server(async |server| conformance::long_term_memory(async || server.stores().await.long_term).await).await;
+}
+
+#[tokio::test]
+async fn keeps_the_promises_of_a_media_store() {
+    with_server(async |server| conformance::media_store(async || server.stores().await.media).await).await;
+}
+
+#[tokio::test]
 async fn keeps_the_promises_of_a_skill_store() {
     with_server(async |server| conformance::skill_store(async || server.stores().await.skills).await).await;
 }

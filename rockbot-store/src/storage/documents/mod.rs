@@ -35,6 +35,6 @@ mod stored_document;
 pub(crate) use collection::Collection;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use document::{Document, Members};
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use filtered_search::search_filtered;
 pub(crate) use store::DocumentStore;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rockbot_core::recall::{ContextItem, ContextQuery, ContextSource};
-use rockbot_core::store::{Decay, LongTermMemory, MemoryEntry, MemoryQuery};
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
 use rockbot_core::{BoxError, Clock, Timestamp};
 
+use super::decay::Decay;
 use super::shortened;
 use super::topics::{merged, reason};
 use crate::stale::{self, is_stale};

@@ -12,6 +12,7 @@
 //! cached on disk by the digest of model and text. A search waits a second for its vector; after
 //! a failure, none waits for 30 seconds.
 
+mod decay;
 mod memories;
 mod notes;
 mod rules;
@@ -21,6 +22,7 @@ mod topics;
 
 use std::borrow::Cow;
 
+pub use decay::Decay;
 pub use memories::MemoryRecall;
 pub use notes::NoteRecall;
 pub use rules::RuleRecall;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::BoxError;
 use rockbot_core::store::{
-    ConversationLog, ConversationMemory, FeedbackStore, LongTermMemory, MediaStore, RulesStore, SkillStore,
-    SkillUsageStore, StoreError, WorkingMemory,
+    ConversationLog, ConversationMemory, FeedbackStore, LongTermMemory, MediaStore, RulesStore, SharedDocuments,
+    SkillStore, SkillUsageStore, StoreError, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::TurnJournal;
@@ -18,6 +18,7 @@ use super::journal::PostgresTurnJournal;
 use super::long_term::PostgresLongTermMemory;
 use super::media::PostgresMediaStore;
 use super::rules::PostgresRulesStore;
+use super::shared_documents::PostgresSharedDocuments;
 use super::skills::PostgresSkillStore;
 use super::storage::Database;
 use super::timeline::{PostgresFeedbackStore, PostgresSkillUsageStore};
@@ -59,6 +60,8 @@ pub struct Postgres {
     pub skill_usage: Arc<PostgresSkillUsageStore>,
     /// Feedback.
     pub feedback: Arc<PostgresFeedbackStore>,
+    /// Documents that the processes of an agent change one after another, such as its schedule.
+    pub shared_documents: Arc<PostgresSharedDocuments>,
     /// The conversation log, which a host keeps only if it is given: by
     /// [`Postgres::with_conversation_log`].
     pub conversation_log: Arc<PostgresConversationLog>,
@@ -91,8 +94,10 @@ impl Postgres {
         let database = || opened.clone();
         let working = PostgresWorkingMemory::new(database(), options.working_limits, options.clock.clone());
         let media = PostgresMediaStore::new(database(), options.clock.clone());
+        let shared_documents = PostgresSharedDocuments::new(database(), options.clock.clone());
         Ok(Self {
             journal: Arc::new(PostgresTurnJournal::new(database(), options.lease, options.clock)),
+            shared_documents: Arc::new(shared_documents),
             media: Arc::new(media),
             long_term: Arc::new(PostgresLongTermMemory::new(database())),
             conversations: Arc::new(PostgresConversationMemory::new(database(), options.conversation_window)),
@@ -139,6 +144,7 @@ impl Subsystem for Postgres {
         declarations.provide::<dyn SkillStore>(self.skills.clone());
         declarations.provide::<dyn SkillUsageStore>(self.skill_usage.clone());
         declarations.provide::<dyn FeedbackStore>(self.feedback.clone());
+        declarations.provide::<dyn SharedDocuments>(self.shared_documents.clone());
         if self.logs_conversations {
             declarations.provide::<dyn ConversationLog>(self.conversation_log.clone());
         }

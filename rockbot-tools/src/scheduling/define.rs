@@ -59,7 +59,7 @@ impl Scheduler {
             }
         }
         change.put(task);
-        change.commit()?;
+        change.commit().await?;
         self.changed.notify_one();
         Ok(next)
     }
@@ -86,7 +86,7 @@ impl Scheduler {
         let mut store = self.store.lock().await;
         let mut change = store.change(self.clock.now()).await?;
         let is_removed = change.remove(principal, name);
-        change.commit()?;
+        change.commit().await?;
         self.changed.notify_one();
         Ok(is_removed)
     }

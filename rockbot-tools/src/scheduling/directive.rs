@@ -95,7 +95,7 @@ async fn change(
     }
     task.directive = Some(directive).filter(|directive| !directive.trim().is_empty());
     change.put(task);
-    change.commit().map_err(|error| failed(&error))?;
+    change.commit().await.map_err(|error| failed(&error))?;
     Ok("The directive is changed; the next run follows it.".to_owned())
 }
 

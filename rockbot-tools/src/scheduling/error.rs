@@ -1,6 +1,7 @@
 //! The errors of scheduling.
 
 use rockbot_core::files::FileError;
+use rockbot_core::store::StoreError;
 use rockbot_core::turn::TurnError;
 
 /// Maximum number of tasks of one principal.
@@ -28,9 +29,12 @@ pub enum ScheduleError {
     /// The turn of the task was not accepted.
     #[error(transparent)]
     Turn(#[from] TurnError),
-    /// The tasks cannot be read or written.
+    /// The tasks cannot be read or written in their file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The tasks cannot be read or written where the processes of the agent share them.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl ScheduleError {
@@ -40,6 +44,7 @@ impl ScheduleError {
             Self::Running(_) => true,
             Self::Turn(error) => error.retry_helps(),
             Self::File(error) => error.retry_helps(),
+            Self::Store(error) => error.retry_helps(),
             Self::Invalid(_) | Self::NotStarted | Self::NotFound(_) | Self::TooMany => false,
         }
     }

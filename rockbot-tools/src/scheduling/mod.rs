@@ -26,6 +26,7 @@ mod policy;
 mod run;
 mod scheduler;
 mod schedules;
+mod shared;
 mod store;
 mod task;
 mod task_info;
@@ -39,7 +40,7 @@ use jiff::tz::TimeZone;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
 use rockbot_core::files::DataFolder;
-use rockbot_core::store::RulesStore;
+use rockbot_core::store::{RulesStore, SharedDocuments};
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Subsystem};
 use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, Notify};
@@ -50,6 +51,7 @@ use heartbeat::HeartbeatPatrol;
 pub use policy::{Misfire, Overlap};
 use scheduler::{Scheduler, Shared};
 pub use schedules::{NewTask, Schedules};
+use shared::SharedTasks;
 use store::TaskStore;
 pub use task_info::{LastRun, TaskInfo};
 
@@ -72,7 +74,8 @@ pub use task_info::{LastRun, TaskInfo};
 /// The tasks are kept in `scheduled-tasks.json` of the data folder, in the form of the original
 /// RockBot. An edit of the file counts within five seconds; while it cannot be read, the tasks
 /// stay as they were. Processes that share the file take turns by a lock beside it, so that a
-/// single process starts the turn of a time. A task that is scheduled in a conversation with
+/// single process starts the turn of a time. With a database that processes share
+/// ([`SharedDocuments`]), the tasks are a document there, and there is no file. A task that is scheduled in a conversation with
 /// untrusted text needs an endorsement, and its runs are labelled as the conversation was.
 ///
 /// | setting | default |
@@ -154,7 +157,11 @@ impl Subsystem for Scheduling {
             None => None,
         };
         self.patrol = HeartbeatPatrol::read(self.patrol_times.take(), &config)?;
-        self.store = Some(TaskStore::open(declarations.parts().data_dir())?);
+        let parts = declarations.parts();
+        self.store = Some(match parts.get::<dyn SharedDocuments>() {
+            Some(documents) => TaskStore::shared(SharedTasks::new(documents, parts.identity().name())),
+            None => TaskStore::open(parts.data_dir())?,
+        });
         declarations.provide(Arc::new(Schedules::new(self.shared.clone())));
         declarations.context_source(directive::Briefing);
         let tools = tools::tools(&self.shared);
@@ -175,8 +182,12 @@ impl Subsystem for Scheduling {
                 .get::<dyn TurnRunner>()
                 .ok_or("the host does not run turns for its parts")?,
             profile: parts.data_dir().map(DataFolder::unheld),
+            watched: std::sync::Mutex::default(),
             changed: Notify::new(),
         });
+        if let Err(error) = scheduler.store.lock().await.change(parts.clock().now()).await {
+            tracing::warn!(%error, "scheduled tasks not read yet; they are read again");
+        }
         if let Some(patrol) = self.patrol {
             patrol.apply(&scheduler).await?;
         }

@@ -1,6 +1,7 @@
 //! The runs of tasks: the turn of a time, and its end.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rockbot_core::context::{Origin, Priority};
@@ -12,7 +13,7 @@ use tokio::time::sleep;
 
 use super::error::ScheduleError;
 use super::policy::{Misfire, Overlap};
-use super::scheduler::{RETRY_PAUSE, Scheduler, Step};
+use super::scheduler::{LOOK_INTERVAL, RETRY_PAUSE, Scheduler, Step};
 use super::task::{Due, Occurrence, OccurrenceState, ScheduledTask};
 
 /// Name of the program that sends the messages of tasks, which is part of their identity.
@@ -71,7 +72,7 @@ impl Scheduler {
         let turn = task.last.as_ref().and_then(|last| last.turn.clone());
         let turn = turn.ok_or_else(|| ScheduleError::Running(task.name.clone()))?;
         change.put(task);
-        change.commit()?;
+        change.commit().await?;
         self.changed.notify_one();
         Ok(turn)
     }
@@ -135,10 +136,10 @@ impl Scheduler {
         });
     }
 
-    /// Waits for the ends of the runs that an earlier process had begun.
-    pub(super) async fn watch_earlier(self: &Arc<Self>) {
-        let now = self.clock.now();
-        for task in self.store.lock().await.all() {
+    /// Waits for the ends of all runs that are not over: an earlier process or another one may have
+    /// begun them, and this process may go on with them.
+    pub(super) fn watch_open(self: &Arc<Self>, tasks: &[ScheduledTask], now: Timestamp) {
+        for task in tasks {
             let open = task.last.as_ref().filter(|last| last.state.is_open());
             if let Some((last, turn)) = open.and_then(|last| Some((last, last.turn.clone()?))) {
                 self.watch(task, turn, now.since(last.due) > OUTCOMES_KEPT);
@@ -146,26 +147,48 @@ impl Scheduler {
         }
     }
 
-    /// Notes the end of a run, in a task of its own. If the journal does not know the turn, the run
-    /// belongs to another process, which notes it, unless it is so old that the journal may have
-    /// forgotten it.
+    /// Notes the end of a run, in a task of its own.
     fn watch(self: &Arc<Self>, task: &ScheduledTask, turn: TurnId, is_old: bool) {
+        if !self.watched().insert(turn.clone()) {
+            return;
+        }
         let scheduler = self.clone();
         let principal = task.principal.clone();
         let name = task.name.clone();
         tokio::spawn(async move {
-            let has_answer = loop {
-                match scheduler.turns.outcome(&turn).await {
-                    Ok(outcome) => break outcome.is_answer(),
-                    // Not resumed yet.
-                    Err(TurnError::Interrupted(_)) => sleep(Duration::from_secs(1)).await,
-                    Err(TurnError::Halted | TurnError::Elsewhere(_)) => return,
-                    Err(TurnError::NotFound(_)) if !is_old => return,
-                    Err(_) => break false,
-                }
-            };
-            scheduler.ended(&principal, &name, &turn, has_answer).await;
+            if let Some(has_answer) = scheduler.end_of(&turn, is_old).await {
+                scheduler.ended(&principal, &name, &turn, has_answer).await;
+            }
+            scheduler.watched().remove(&turn);
         });
+    }
+
+    /// Waits for the end of a run, and returns whether it has an answer; `None` if another process
+    /// notes the end. If the journal does not know the turn, the run belongs to another process with a
+    /// journal of its own, unless it is so old that the journal may have forgotten it.
+    async fn end_of(&self, turn: &TurnId, is_old: bool) -> Option<bool> {
+        loop {
+            match self.turns.outcome(turn).await {
+                Ok(outcome) => return Some(outcome.is_answer()),
+                // Not resumed yet.
+                Err(TurnError::Interrupted(_)) => sleep(Duration::from_secs(1)).await,
+                // This process takes the turn over if the other one dies.
+                Err(TurnError::Elsewhere(_)) if self.is_open(turn).await => sleep(LOOK_INTERVAL).await,
+                Err(TurnError::Halted | TurnError::Elsewhere(_)) => return None,
+                Err(TurnError::NotFound(_)) if !is_old => return None,
+                Err(_) => return Some(false),
+            }
+        }
+    }
+
+    async fn is_open(&self, turn: &TurnId) -> bool {
+        let store = self.store.lock().await;
+        let mut last = store.all().iter().filter_map(|task| task.last.as_ref());
+        last.any(|last| last.state.is_open() && last.turn.as_ref() == Some(turn))
+    }
+
+    fn watched(&self) -> MutexGuard<'_, HashSet<TurnId>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ended(&self, principal: &Principal, name: &str, turn: &TurnId, has_answer: bool) {
@@ -194,7 +217,7 @@ impl Scheduler {
         name: &str,
         turn: &TurnId,
         has_answer: bool,
-    ) -> Result<Option<ScheduledTask>, rockbot_core::files::FileError> {
+    ) -> Result<Option<ScheduledTask>, ScheduleError> {
         let mut store = self.store.lock().await;
         let mut change = store.change(self.clock.now()).await?;
         let Some(mut task) = change.find(principal, name).cloned() else {
@@ -217,7 +240,7 @@ impl Scheduler {
         } else {
             change.put(task.clone());
         }
-        change.commit()?;
+        change.commit().await?;
         Ok(Some(task))
     }
 

@@ -1,16 +1,16 @@
 //! The scheduler: it sleeps until the next task is due, and runs the due tasks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use rockbot_core::files::{DataFolder, FileError};
+use rockbot_core::files::DataFolder;
 use rockbot_core::store::RulesStore;
 use rockbot_core::support::loggable;
 use rockbot_core::tool::ToolError;
 use rockbot_core::turn::TurnRunner;
-use rockbot_core::{Clock, Principal, Timestamp};
+use rockbot_core::{Clock, Principal, Timestamp, TurnId};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -22,8 +22,8 @@ use super::task::{Armed, Due, OccurrenceState, ScheduledTask};
 /// Pause before a task is tried again whose turn was not accepted, or whose state was not written.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// Interval between two looks at the time and length of the file.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval between two looks at the version of the tasks.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time after which the next times are compared with the zones of their users, who may have
 /// changed them.
@@ -43,6 +43,8 @@ pub(super) struct Scheduler {
     pub(super) turns: Arc<dyn TurnRunner>,
     /// The folder with the instructions for tasks, `{name}.md`.
     pub(super) profile: Option<DataFolder>,
+    /// The runs whose ends this process waits for.
+    pub(super) watched: std::sync::Mutex<HashSet<TurnId>>,
     /// Notified when a task was added, replaced or removed, and when a run has ended.
     pub(super) changed: Notify,
 }
@@ -78,7 +80,7 @@ impl Scheduler {
     }
 
     async fn work(self: Arc<Self>) {
-        self.watch_earlier().await;
+        self.watch_open(self.store.lock().await.all(), self.clock.now());
         loop {
             let changed = self.changed.notified();
             let next = self.run_due().await;
@@ -99,11 +101,11 @@ impl Scheduler {
         }
     }
 
-    /// Waits until the file is edited by a person or another process.
+    /// Waits until the tasks are edited by a person or another process.
     async fn edited(&self) {
         loop {
             sleep(LOOK_INTERVAL).await;
-            if self.store.lock().await.is_stale() {
+            if self.store.lock().await.is_stale().await {
                 return;
             }
         }
@@ -124,7 +126,7 @@ impl Scheduler {
         let now = self.clock.now();
         let mut store = self.store.lock().await;
         let next = self.arm(store.all_mut(), now).await;
-        if !store.is_stale() && next.is_none_or(|next| next > now) {
+        if !store.is_stale().await && next.is_none_or(|next| next > now) {
             return next;
         }
         let retry = now.after(RETRY_PAUSE);
@@ -132,6 +134,7 @@ impl Scheduler {
             tracing::error!(error = %loggable(&error.to_string()), "scheduled tasks not run yet; they are tried again");
             return Some(retry);
         }
+        self.watch_open(store.all(), now);
         match self.arm(store.all_mut(), now).await {
             // A task that could not run now does not keep other tasks from their times.
             Some(next) if next <= now => first_after(store.all(), now).into_iter().chain([retry]).min(),
@@ -164,7 +167,7 @@ impl Scheduler {
     /// Runs the tasks that are due, and notes their runs in one change. No other process runs them
     /// meanwhile; if this process is killed before the change is written, the next process starts the
     /// same turns.
-    async fn step_all(self: &Arc<Self>, store: &mut TaskStore, now: Timestamp) -> Result<(), FileError> {
+    async fn step_all(self: &Arc<Self>, store: &mut TaskStore, now: Timestamp) -> Result<(), ScheduleError> {
         let mut change = store.change(now).await?;
         for (index, zone, due) in self.due_tasks(change.all(), now).await {
             let Some(mut task) = change.all().get(index).cloned() else {
@@ -183,7 +186,7 @@ impl Scheduler {
             task.armed = waits.then_some(Armed { next, zone, since });
             change.set(index, task, step == Step::Changed);
         }
-        change.commit()
+        change.commit().await
     }
 
     /// Returns the places of the due tasks, with their zones and steps.

@@ -1,13 +1,18 @@
-//! The file of scheduled tasks, which people and other processes edit, too.
+//! The file of scheduled tasks, which people and other processes edit, too, or the document that
+//! processes share.
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rockbot_core::files::{DataFolder, FileError, FileLock};
+use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::{BoxError, Principal, Timestamp};
 use tokio::time::{Instant, sleep};
 
+use super::error::ScheduleError;
+use super::shared::{SharedLock, SharedTasks};
 use super::task::ScheduledTask;
 
 /// Name of the file, as in the original.
@@ -23,16 +28,39 @@ const MAX_BYTES: u64 = 64 << 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Time and length of the file.
-type Version = (Option<SystemTime>, u64);
+/// The place where the tasks are kept.
+#[derive(Debug, Default)]
+enum Place {
+    #[default]
+    Memory,
+    File(Arc<DataFolder>),
+    Shared(SharedTasks),
+}
 
-/// The scheduled tasks of all principals, in a file if the host has a data folder.
+/// The version of the tasks: time and length of the file, or the number of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    File(Option<SystemTime>, u64),
+    Shared(u64),
+}
+
+/// The right to change the tasks, which other processes do not have meanwhile.
+#[derive(Debug)]
+enum Lock {
+    Memory,
+    // The system releases it when the process dies.
+    File { _lock: FileLock },
+    Shared(SharedLock),
+}
+
+/// The scheduled tasks of all principals: in a document that processes share if the host has such
+/// documents, else in a file if it has a data folder.
 #[derive(Debug, Default)]
 pub(super) struct TaskStore {
-    folder: Option<DataFolder>,
-    /// The tasks, as the file had them when it could be read last.
+    place: Place,
+    /// The tasks, as they could be read last.
     tasks: Vec<ScheduledTask>,
-    /// The version of the file that was read or written last.
+    /// The version that was read or written last.
     seen: Option<Version>,
     /// `true` if that version cannot be read.
     is_damaged: bool,
@@ -44,19 +72,18 @@ pub(super) struct Change<'a> {
     store: &'a mut TaskStore,
     tasks: Vec<ScheduledTask>,
     is_changed: bool,
-    // The system releases it when the process dies.
-    _lock: Option<FileLock>,
+    lock: Lock,
 }
 
 impl TaskStore {
-    /// Reads the tasks. A file that cannot be read as such is put aside.
+    /// Reads the file of tasks. A file that cannot be read as such is put aside.
     pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
-        let mut store = Self {
-            folder: data.map(DataFolder::unheld),
-            ..Self::default()
+        let Some(folder) = data.map(DataFolder::unheld) else {
+            return Ok(Self::default());
         };
-        store.read()?;
-        if let Some(folder) = store.folder.as_ref().filter(|_| store.is_damaged) {
+        let mut store = Self::default();
+        store.read_file(&folder)?;
+        if store.is_damaged {
             let aside = folder.quarantine(FILE)?;
             tracing::error!(
                 aside,
@@ -64,7 +91,16 @@ impl TaskStore {
             );
             (store.is_damaged, store.seen) = (false, None);
         }
+        store.place = Place::File(Arc::new(folder));
         Ok(store)
+    }
+
+    /// Creates the store of tasks that processes share. They are read by the first change.
+    pub(super) fn shared(tasks: SharedTasks) -> Self {
+        Self {
+            place: Place::Shared(tasks),
+            ..Self::default()
+        }
     }
 
     /// Returns all tasks, as they were read last.
@@ -77,29 +113,46 @@ impl TaskStore {
         &mut self.tasks
     }
 
-    /// Returns `true` if the file has changed since it was read or written last.
-    pub(super) fn is_stale(&self) -> bool {
-        match self.version() {
+    /// Returns `true` if the tasks have changed since they were read or written last.
+    pub(super) async fn is_stale(&self) -> bool {
+        let version = match &self.place {
+            Place::Memory => return false,
+            Place::File(folder) => version_of(folder).map_err(ScheduleError::from),
+            Place::Shared(tasks) => tasks.version().await.map(shared_version).map_err(ScheduleError::from),
+        };
+        match version {
             Ok(version) => version != self.seen,
             // A change reports the error.
             Err(_) => false,
         }
     }
 
-    /// Begins a change: takes the lock and reads the file again if it was edited.
+    /// Begins a change: takes the lock and reads the tasks again if they were edited.
     ///
     /// # Errors
     ///
-    /// Returns an error if another process holds the lock for five seconds, or the file cannot be
+    /// Returns an error if another process holds the lock for too long, or the tasks cannot be
     /// looked at.
-    pub(super) async fn change(&mut self, now: Timestamp) -> Result<Change<'_>, FileError> {
-        let lock = match &self.folder {
-            Some(folder) => Some(locked(&folder.path().join(LOCK)).await?),
-            None => None,
+    pub(super) async fn change(&mut self, now: Timestamp) -> Result<Change<'_>, ScheduleError> {
+        let before = self.tasks.clone();
+        let (lock, is_edited) = match &self.place {
+            Place::Memory => (Lock::Memory, false),
+            Place::File(folder) => {
+                let folder = folder.clone();
+                let lock = locked(&folder.path().join(LOCK)).await?;
+                let is_edited = version_of(&folder)? != self.seen;
+                if is_edited {
+                    self.read_file(&folder)?;
+                }
+                (Lock::File { _lock: lock }, is_edited)
+            }
+            Place::Shared(tasks) => {
+                let lock = tasks.lock().await?;
+                let is_edited = self.read_shared(&lock)?;
+                (Lock::Shared(lock), is_edited)
+            }
         };
-        if self.version()? != self.seen {
-            let before = self.tasks.clone();
-            self.read()?;
+        if is_edited {
             tracing::info!(tasks = self.tasks.len(), "scheduled tasks read again");
             compare(&before, &mut self.tasks);
         }
@@ -109,20 +162,14 @@ impl TaskStore {
             store: self,
             tasks,
             is_changed,
-            _lock: lock,
+            lock,
         })
     }
 
-    fn version(&self) -> Result<Option<Version>, FileError> {
-        let Some(folder) = &self.folder else { return Ok(None) };
-        Ok(folder.find(FILE)?.map(|entry| (entry.modified, entry.len)))
-    }
-
     /// Reads the file. The tasks stay as they are if it cannot be read as such.
-    fn read(&mut self) -> Result<(), FileError> {
-        let Some(folder) = &self.folder else { return Ok(()) };
+    fn read_file(&mut self, folder: &DataFolder) -> Result<(), FileError> {
         // Looked at first: an edit meanwhile is another version.
-        let seen = self.version()?;
+        let seen = version_of(folder)?;
         let read = folder.read(FILE, MAX_BYTES)?;
         let parsed = read.map_or(Ok(Vec::new()), |bytes| serde_json::from_slice(&bytes));
         (self.seen, self.is_damaged) = (seen, parsed.is_err());
@@ -136,20 +183,33 @@ impl TaskStore {
         Ok(())
     }
 
-    fn write(&mut self, tasks: Vec<ScheduledTask>) -> Result<(), FileError> {
-        if let Some(folder) = &self.folder {
-            if self.is_damaged {
-                let aside = folder.quarantine_copy(FILE)?;
-                tracing::error!(
-                    aside,
-                    "scheduled-tasks.json is written anew; what could not be read is put aside"
-                );
-            }
-            let json = serde_json::to_vec_pretty(&tasks).expect("tasks have no maps with keys that are no text");
-            folder.replace(FILE, &json)?;
+    /// Reads the document if its version is new, and returns `true` then.
+    fn read_shared(&mut self, lock: &SharedLock) -> Result<bool, StoreError> {
+        let document = lock.document();
+        let seen = document.and_then(|document| shared_version(document.version));
+        if seen == self.seen {
+            return Ok(false);
         }
-        (self.tasks, self.seen, self.is_damaged) = (tasks, self.version()?, false);
-        Ok(())
+        let json = document.and_then(|document| document.json.as_deref());
+        self.tasks = json.map_or(Ok(Vec::new()), serde_json::from_str).map_err(|error| {
+            let context = "the scheduled tasks that the processes share cannot be read: mend the document";
+            StoreError::new(StoreErrorKind::Damaged, context).with_cause(error)
+        })?;
+        self.seen = seen;
+        Ok(true)
+    }
+
+    fn write_file(&self, folder: &DataFolder, tasks: &[ScheduledTask]) -> Result<Option<Version>, FileError> {
+        if self.is_damaged {
+            let aside = folder.quarantine_copy(FILE)?;
+            tracing::error!(
+                aside,
+                "scheduled-tasks.json is written anew; what could not be read is put aside"
+            );
+        }
+        let json = serde_json::to_vec_pretty(tasks).expect("tasks have no maps with keys that are no text");
+        folder.replace(FILE, &json)?;
+        version_of(folder)
     }
 }
 
@@ -188,20 +248,40 @@ impl Change<'_> {
         is_removed
     }
 
-    /// Writes the tasks, the file first: the tasks in memory are the tasks on the disk.
+    /// Writes the tasks, to their place first: the tasks in memory are the tasks there.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be written. The tasks stay as they were.
-    pub(super) fn commit(mut self) -> Result<(), FileError> {
+    /// Returns an error if the tasks cannot be written. They stay as they were.
+    pub(super) async fn commit(mut self) -> Result<(), ScheduleError> {
         if !self.is_changed {
             self.store.tasks = self.tasks;
             return Ok(());
         }
         self.tasks
             .sort_by(|a, b| (&a.name, &a.principal).cmp(&(&b.name, &b.principal)));
-        self.store.write(self.tasks)
+        let written = match (self.lock, &self.store.place) {
+            (Lock::Shared(lock), _) => {
+                let json = serde_json::to_string(&self.tasks).expect("tasks have no maps with keys that are no text");
+                shared_version(lock.replace(json).await?)
+            }
+            (_, Place::File(folder)) => self.store.write_file(folder, &self.tasks)?,
+            (_, _) => None,
+        };
+        (self.store.tasks, self.store.seen, self.store.is_damaged) = (self.tasks, written, false);
+        Ok(())
     }
+}
+
+/// Returns the version of the file; `None` if there is none.
+fn version_of(folder: &DataFolder) -> Result<Option<Version>, FileError> {
+    let found = folder.find(FILE)?;
+    Ok(found.map(|entry| Version::File(entry.modified, entry.len)))
+}
+
+/// Returns the version of a document; `None` if there is none.
+fn shared_version(number: u64) -> Option<Version> {
+    (number > 0).then_some(Version::Shared(number))
 }
 
 /// Takes the lock, after other processes.

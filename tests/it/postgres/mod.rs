@@ -2,6 +2,7 @@
 
 #[cfg(all(feature = "rabbitmq", unix))]
 mod killed;
+mod schedules;
 mod together;
 
 use std::panic::AssertUnwindSafe;

@@ -10,7 +10,7 @@ use rockbot_core::turn::{
     Acceptance, RunAccepted, RunBody, RunKey, RunQuery, RunState, TurnJournal as _, TurnRequest, TurnStatus,
 };
 use rockbot_core::{Clock as _, Digest, SystemClock};
-use rockbot_host::AgentHost;
+use rockbot_host::{AgentHost, AgentHostBuilder};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -21,6 +21,11 @@ use crate::support::{Anything, Notes, ending, transcript};
 /// A started host whose tool `work` notes that it began, and waits for the permission to end.
 async fn working(schema: &Schema, model: &ScriptedModel) -> (AgentHost, Notes, Arc<Notify>) {
     let (builder, notes) = schema.process("clerk", model).await;
+    working_with(builder, notes).await
+}
+
+/// Adds the tool `work` to an agent, and starts it.
+pub(super) async fn working_with(builder: AgentHostBuilder, notes: Notes) -> (AgentHost, Notes, Arc<Notify>) {
     let (begun, go) = (notes.clone(), Arc::new(Notify::new()));
     let permission = go.clone();
     let work = tool("work", move |_: Anything| {
@@ -37,7 +42,7 @@ async fn working(schema: &Schema, model: &ScriptedModel) -> (AgentHost, Notes, A
 }
 
 /// Waits until `is_so`, for a minute at most.
-async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+pub(super) async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !is_so().await {
             sleep(Duration::from_millis(20)).await;

@@ -302,18 +302,18 @@ impl<D: DocumentRow> Known<D> {
             .and_then(|json| parse_or_skip::<Arc<D>>(D::WHAT, &id, json));
         let mut collection = self.write();
         match document {
-            Some(document) => collection.put(document),
+            Some(document) => collection.put(&document),
             None => collection.remove(&id),
         }
     }
 }
 
 impl<D: DocumentRow> Collection<D> {
-    fn put(&mut self, document: Arc<D>) {
+    fn put(&mut self, document: &Arc<D>) {
         let key = document.key();
         let before = self.documents.insert(key.clone(), document.clone());
         // Rows may be read twice, and indexing is the expensive part.
-        if before.is_some_and(|before| before == document) {
+        if before.is_some_and(|before| before == *document) {
             return;
         }
         match document.searched_text() {

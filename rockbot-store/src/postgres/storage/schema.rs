@@ -95,6 +95,9 @@ CREATE TABLE media (principal text NOT NULL, digest text NOT NULL, put_at bigint
     PRIMARY KEY (principal, digest));
 ALTER TABLE media ALTER COLUMN bytes SET STORAGE EXTERNAL;
 CREATE INDEX media_put ON media (put_at);
+
+CREATE TABLE shared_document (name text PRIMARY KEY, version bigint NOT NULL DEFAULT 0, json text,
+    fence bigint NOT NULL, held_until bigint NOT NULL);
 ";
 
 /// Creates the schema and its tables where they are missing, and applies missing migrations.

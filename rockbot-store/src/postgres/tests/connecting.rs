@@ -95,7 +95,7 @@ async fn a_schema_of_the_first_version_is_migrated() {
         let first = format!(
             "SET search_path = {schema}; ALTER TABLE turn DROP COLUMN session, DROP COLUMN place, DROP COLUMN waits;
              DROP INDEX turn_owner; DROP TABLE turn_session; DROP SEQUENCE place_number;
-             DROP TABLE memory, deleted_document, media; ALTER TABLE skill DROP COLUMN changed;
+             DROP TABLE memory, deleted_document, media, shared_document; ALTER TABLE skill DROP COLUMN changed;
              INSERT INTO skill VALUES ('local', 'tea', '{SKILL}');
              DELETE FROM schema_version; INSERT INTO schema_version VALUES (1);
              INSERT INTO turn (id, digest, header, token, fence, lease, until) VALUES ('old', '', '', '', 1, 1, 1)"

@@ -1,10 +1,14 @@
-//! Long-term memory and skills that several processes write.
+//! Long-term memory, skills and shared documents that several processes write.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use rockbot_core::chat::Provenance;
 use rockbot_core::store::{
-    LongTermMemory, MemoryEntry, MemoryQuery, Remembered, Skill, SkillStore, StoreErrorKind, StorePath,
+    LongTermMemory, MemoryEntry, MemoryQuery, Remembered, SharedDocuments, Skill, SkillStore, StoreErrorKind, StorePath,
 };
+use rockbot_core::testing::ManualClock;
 use rockbot_core::{Principal, Timestamp};
 use tokio_postgres::NoTls;
 
@@ -151,6 +155,25 @@ async fn a_long_list_is_read_in_pages() {
         assert_eq!(memory.list(&me()).await.unwrap().len(), 20_001);
         memory.delete(&me(), &"7".into()).await.unwrap();
         assert_eq!(memory.list(&me()).await.unwrap().len(), 20_000);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lock_ends_after_ten_seconds_and_then_replaces_nothing() {
+    with_server(async |server| {
+        let clock = ManualClock::default();
+        let options = PostgresOptions::default().with_clock(Arc::new(clock.clone()));
+        let documents = server.stores_with(options).await.shared_documents;
+        let dead = documents.lock("tasks").await.unwrap();
+        clock.advance(Duration::from_secs(10));
+        let locked = documents.lock("tasks").await.unwrap();
+        let late = documents.replace(dead.clone(), "[1]".to_owned()).await.unwrap_err();
+        assert_eq!(late.kind(), StoreErrorKind::Conflict);
+        // The release of a lock that has ended frees nothing.
+        documents.release(dead).await;
+        assert_eq!(documents.replace(locked, "[2]".to_owned()).await.unwrap(), 1);
+        assert_eq!(documents.lock("tasks").await.unwrap().json.as_deref(), Some("[2]"));
     })
     .await;
 }

@@ -143,6 +143,12 @@ async fn keeps_the_promises_of_a_media_store() {
 }
 
 #[tokio::test]
+async fn keeps_the_promises_of_shared_documents() {
+    with_server(async |server| conformance::shared_documents(async || server.stores().await.shared_documents).await)
+        .await;
+}
+
+#[tokio::test]
 async fn keeps_the_promises_of_a_skill_store() {
     with_server(async |server| conformance::skill_store(async || server.stores().await.skills).await).await;
 }

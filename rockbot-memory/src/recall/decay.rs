@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::MemoryEntry;
-use crate::Timestamp;
+use rockbot_core::Timestamp;
+use rockbot_core::store::MemoryEntry;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -69,7 +69,8 @@ impl Decay {
     /// ```
     /// use rockbot_core::Timestamp;
     /// use rockbot_core::chat::Provenance;
-    /// use rockbot_core::store::{Decay, MemoryEntry};
+    /// use rockbot_core::store::MemoryEntry;
+    /// use rockbot_memory::recall::Decay;
     ///
     /// let day = |day: u64| Timestamp::from_millis(day * 24 * 60 * 60 * 1000);
     /// let entry = MemoryEntry::new("m1", "likes tea", day(0), Provenance::USER);

@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use rockbot::AgentIdentity;
 use rockbot::agent::AgentHostBuilder;
 use rockbot::config::{Config, HostSettings, LlmSettings};
 use rockbot::prelude::*;
+use rockbot::{AgentIdentity, Principal};
+use tempfile::TempDir;
 
 use crate::arguments::AgentOptions;
 use crate::chat::{Questions, mcp, questions};
+use crate::commands::data::{Place, principals_of};
 use crate::doctor;
 use crate::host::broker::Broker;
+use crate::host::database::Database;
 use crate::host::outside::Outside;
 use crate::host::{self, bridges, serve_a2a, serve_mcp, serve_web};
 
@@ -19,6 +22,14 @@ const INSTRUCTIONS: &str = "You are a helpful assistant in a terminal. Use your 
 /// Maximum number of tokens of a turn, unless `AgentHost.MaxTurnTokens` is set: a model that goes
 /// in circles costs money.
 const MAX_TURN_TOKENS: u64 = 200_000;
+
+/// The stores of an agent, and the principals that have data in them.
+#[derive(Debug)]
+pub(crate) struct OpenedStores {
+    pub(crate) host: AgentHost,
+    pub(crate) principals: Vec<Principal>,
+    _scratch: Option<TempDir>,
+}
 
 /// The options of the agent, with the folder for data that nothing else names.
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +115,34 @@ impl<'a> Setup<'a> {
             .add(rockbot::mcp::McpTools::default())
             .add(rockbot::mcp::McpBridge::new().allow_registration(allowed));
         Ok(bridge.build()?)
+    }
+
+    /// Builds the agent over one place of data, to read and write its stores: it connects to no broker,
+    /// and is not started.
+    pub(crate) async fn open_stores(&self, place: &Place) -> Result<OpenedStores, BoxError> {
+        let config = self.settings()?;
+        let services = self.options.tool_services.as_deref();
+        let outside = Outside::unconnected(self.options.bus(), services, &config)?;
+        let builder = self.compose(&config, outside, questions().0)?;
+        match place {
+            Place::Database => {
+                let database = Database::connect(&config).await?;
+                let principals = database.principals().await?;
+                // What is not in the database is not copied either.
+                let scratch = tempfile::tempdir()?;
+                let host = database.add_to(builder.data_dir(scratch.path())).build()?;
+                Ok(OpenedStores {
+                    host,
+                    principals,
+                    _scratch: Some(scratch),
+                })
+            }
+            Place::Folder(folder) => Ok(OpenedStores {
+                host: builder.data_dir(folder).build()?,
+                principals: principals_of(folder)?,
+                _scratch: None,
+            }),
+        }
     }
 
     async fn connected(&self, config: &Config, questions: Questions) -> Result<AgentHostBuilder, BoxError> {

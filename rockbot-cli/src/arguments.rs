@@ -75,6 +75,9 @@ pub(crate) enum Command {
         /// cancel NAME, or run NAME; without words all tasks are listed
         words: Vec<String>,
     },
+    /// Copy what the agent knows from one place to another
+    #[command(subcommand)]
+    Data(crate::commands::data::Command),
     /// Print a turn from the journal: what happened, and why each message stood in each request
     Trace {
         /// The id of the turn, which each answer tells

@@ -12,7 +12,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::agent::Setup;
 use crate::arguments::{Arguments, Command};
 use crate::chat::{self, terminal};
-use crate::commands::{init, serve, tools};
+use crate::commands::{data, init, serve, tools};
 use crate::doctor;
 use crate::host::{log, telemetry};
 
@@ -116,6 +116,7 @@ impl Program {
             Some(Command::Mcp(command)) => return crate::commands::mcp::run(&setup, command).await,
             #[cfg(feature = "scheduling")]
             Some(Command::Schedule { words }) => chat::schedule::run(&setup, &words.join(" ")).await?,
+            Some(Command::Data(command)) => data::run(&setup, command).await?,
             Some(Command::Trace { turn }) => chat::trace::of(&setup, turn).await?,
             Some(Command::Dreams { words }) => chat::dreams::run(&setup, &words.join(" ")).await?,
             #[cfg(feature = "eval")]

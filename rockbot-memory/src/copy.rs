@@ -8,8 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use rockbot_core::Principal;
-use rockbot_core::store::{ConversationMemory, LongTermMemory, RulesStore, SkillStore, StoreError};
+use rockbot_core::content::{MediaPart, MediaSource};
+use rockbot_core::store::{
+    ConversationMemory, ConversationTurn, LongTermMemory, MediaStore, RulesStore, SkillStore, StoreError,
+    TimelineEntry, TimelineStore,
+};
+use rockbot_core::{Principal, Timestamp};
 
 /// Maximum number of concurrent writes, which share a group commit.
 const MAX_CONCURRENT_WRITES: usize = 32;
@@ -96,4 +100,71 @@ pub async fn copy_conversations(
         to.append(principal, session, turns).await?;
     }
     Ok(sessions.len())
+}
+
+/// Copies the entries of `principal` that are not in `to`, such as feedback, and returns their
+/// number.
+///
+/// # Errors
+///
+/// Returns the errors of [`copy_long_term`].
+pub async fn copy_timeline<T: TimelineEntry + PartialEq>(
+    principal: &Principal,
+    from: &dyn TimelineStore<T>,
+    to: &dyn TimelineStore<T>,
+) -> Result<usize, StoreError> {
+    let all = async |store: &dyn TimelineStore<T>| {
+        let begin = Timestamp::default();
+        store.query_recent(principal, begin, usize::MAX).await
+    };
+    let mut known = all(to).await?;
+    let mut copied = 0;
+    for entry in all(from).await? {
+        // Equal entries are as many as there were.
+        if let Some(index) = known.iter().position(|known| *known == entry) {
+            known.swap_remove(index);
+        } else {
+            to.append(principal, entry).await?;
+            copied += 1;
+        }
+    }
+    Ok(copied)
+}
+
+/// Copies the images and files that the conversations of `principal` show, and returns their
+/// number. Media that are gone are left out.
+///
+/// # Errors
+///
+/// Returns the errors of [`copy_long_term`].
+pub async fn copy_media(
+    principal: &Principal,
+    conversations: &dyn ConversationMemory,
+    from: &dyn MediaStore,
+    to: &dyn MediaStore,
+) -> Result<usize, StoreError> {
+    let mut digests = BTreeSet::new();
+    for session in conversations.sessions(principal).await? {
+        let entries = conversations.recent(principal, &session, usize::MAX).await?;
+        let stored = entries.iter().flat_map(media_of).filter_map(|part| match &part.source {
+            MediaSource::Stored(stored) => Some(stored.digest),
+            _ => None,
+        });
+        digests.extend(stored);
+    }
+    let mut copied = 0;
+    for digest in digests {
+        if let Some(bytes) = from.get(principal, &digest).await? {
+            to.put(principal, bytes).await?;
+            copied += 1;
+        }
+    }
+    Ok(copied)
+}
+
+/// Returns the media of an entry, and of the results of its calls.
+fn media_of(entry: &ConversationTurn) -> impl Iterator<Item = &MediaPart> {
+    let calls = entry.rounds.iter().flat_map(|round| &round.calls);
+    let results = calls.flat_map(|call| call.result.media());
+    entry.content.media().chain(results)
 }

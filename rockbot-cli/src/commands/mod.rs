@@ -1,5 +1,6 @@
 //! The commands besides the conversation.
 
+pub(crate) mod data;
 #[cfg(feature = "eval")]
 pub(crate) mod eval;
 pub(crate) mod init;

@@ -1,5 +1,6 @@
 //! The database of a program: the stores of the section `Postgres`.
 
+use rockbot::Principal;
 use rockbot::agent::AgentHostBuilder;
 use rockbot::config::Config;
 use rockbot::prelude::*;
@@ -38,6 +39,18 @@ impl Database {
         Ok(Self { stores: None })
     }
 
+    /// Returns the principals that have data in the database.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the settings name no database, or if it cannot be read.
+    pub async fn principals(&self) -> Result<Vec<Principal>, BoxError> {
+        match &self.stores {
+            Some(stores) => Ok(stores.principals().await?),
+            None => Err("no database is set: set `Postgres.Url`, or ROCKBOT_POSTGRES__URL in the environment".into()),
+        }
+    }
+
     /// Adds the stores to the agent.
     pub fn add_to(self, builder: AgentHostBuilder) -> AgentHostBuilder {
         self.stores.into_iter().fold(builder, AgentHostBuilder::add)
@@ -66,6 +79,16 @@ impl Database {
             return Err("`Postgres` is set, and it is not built in: turn the feature `postgres` on".into());
         }
         Ok(Self {})
+    }
+
+    /// Refuses a database: the program was built without it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error each time.
+    #[expect(clippy::unused_async, reason = "there is no database")]
+    pub async fn principals(&self) -> Result<Vec<Principal>, BoxError> {
+        Err("no database is built in: turn the feature `postgres` on".into())
     }
 
     /// Adds nothing to the agent.

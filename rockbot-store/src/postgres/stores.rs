@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rockbot_core::BoxError;
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, FeedbackStore, LongTermMemory, MediaStore, RulesStore, SharedDocuments,
     SkillStore, SkillUsageStore, StoreError, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::TurnJournal;
+use rockbot_core::{BoxError, Principal};
 
 use super::PostgresOptions;
 use super::conversation::PostgresConversationMemory;
@@ -21,6 +21,7 @@ use super::rules::PostgresRulesStore;
 use super::shared_documents::PostgresSharedDocuments;
 use super::skills::PostgresSkillStore;
 use super::storage::Database;
+use super::storage::row::from_column;
 use super::timeline::{PostgresFeedbackStore, PostgresSkillUsageStore};
 use super::working::PostgresWorkingMemory;
 
@@ -66,6 +67,7 @@ pub struct Postgres {
     /// [`Postgres::with_conversation_log`].
     pub conversation_log: Arc<PostgresConversationLog>,
     logs_conversations: bool,
+    database: Arc<Database>,
 }
 
 impl Postgres {
@@ -108,7 +110,31 @@ impl Postgres {
             feedback: Arc::new(PostgresFeedbackStore::new(database())),
             conversation_log: Arc::new(PostgresConversationLog::new(database(), options.conversation_log)),
             logs_conversations: false,
+            database: opened,
         })
+    }
+
+    /// Returns the principals that have memories, skills, rules, conversations, feedback or uses of
+    /// skills, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database cannot be read.
+    pub async fn principals(&self) -> Result<Vec<Principal>, StoreError> {
+        let tables = [
+            "memory",
+            "skill",
+            "rule",
+            "time_zone",
+            "session",
+            "feedback",
+            "skill_usage",
+        ];
+        let tables = tables.map(|table| format!("SELECT principal FROM {table}"));
+        let rows = self.database.read(&tables.join(" UNION "), &[]).await?;
+        let mut principals: Vec<_> = rows.iter().map(|row| from_column(row.get(0)).into()).collect();
+        principals.sort();
+        Ok(principals)
     }
 
     /// Gives the host the conversation log, too, which then keeps every message of all conversations.

@@ -40,7 +40,7 @@ use jiff::tz::TimeZone;
 use rockbot_core::BoxError;
 use rockbot_core::config::Config;
 use rockbot_core::files::DataFolder;
-use rockbot_core::store::{RulesStore, SharedDocuments};
+use rockbot_core::store::RulesStore;
 use rockbot_core::subsystem::{Declarations, PartCost, Parts, Running, RunningTask, Subsystem};
 use rockbot_core::turn::TurnRunner;
 use tokio::sync::{Mutex, Notify};
@@ -51,7 +51,6 @@ use heartbeat::HeartbeatPatrol;
 pub use policy::{Misfire, Overlap};
 use scheduler::{Scheduler, Shared};
 pub use schedules::{NewTask, Schedules};
-use shared::SharedTasks;
 use store::TaskStore;
 pub use task_info::{LastRun, TaskInfo};
 
@@ -75,7 +74,7 @@ pub use task_info::{LastRun, TaskInfo};
 /// RockBot. An edit of the file counts within five seconds; while it cannot be read, the tasks
 /// stay as they were. Processes that share the file take turns by a lock beside it, so that a
 /// single process starts the turn of a time. With a database that processes share
-/// ([`SharedDocuments`]), the tasks are a document there, and there is no file. A task that is scheduled in a conversation with
+/// ([`SharedDocuments`](rockbot_core::store::SharedDocuments)), the tasks are a document there, and there is no file. A task that is scheduled in a conversation with
 /// untrusted text needs an endorsement, and its runs are labelled as the conversation was.
 ///
 /// | setting | default |
@@ -157,11 +156,7 @@ impl Subsystem for Scheduling {
             None => None,
         };
         self.patrol = HeartbeatPatrol::read(self.patrol_times.take(), &config)?;
-        let parts = declarations.parts();
-        self.store = Some(match parts.get::<dyn SharedDocuments>() {
-            Some(documents) => TaskStore::shared(SharedTasks::new(documents, parts.identity().name())),
-            None => TaskStore::open(parts.data_dir())?,
-        });
+        self.store = Some(TaskStore::of(declarations.parts())?);
         declarations.provide(Arc::new(Schedules::new(self.shared.clone())));
         declarations.context_source(directive::Briefing);
         let tools = tools::tools(&self.shared);
@@ -197,4 +192,22 @@ impl Subsystem for Scheduling {
         tokio::spawn(task);
         Ok(Box::new(running))
     }
+}
+
+/// Copies the tasks of all principals from one host to another one, and returns their number. Each
+/// replaces the task of its name. Neither host has to be started, or to have a [`Scheduling`].
+///
+/// # Errors
+///
+/// Returns an error if the tasks cannot be read or written; none is copied then.
+pub async fn copy_tasks(from: &Parts, to: &Parts) -> Result<usize, BoxError> {
+    let (mut from, now) = (TaskStore::of(from)?, to.clock().now());
+    let mut to = TaskStore::of(to)?;
+    let before = from.change(now).await?;
+    let mut change = to.change(now).await?;
+    for task in before.all() {
+        change.put(task.clone());
+    }
+    change.commit().await?;
+    Ok(before.all().len())
 }

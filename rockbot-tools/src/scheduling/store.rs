@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rockbot_core::files::{DataFolder, FileError, FileLock};
-use rockbot_core::store::{StoreError, StoreErrorKind};
+use rockbot_core::store::{SharedDocuments, StoreError, StoreErrorKind};
+use rockbot_core::subsystem::Parts;
 use rockbot_core::{BoxError, Principal, Timestamp};
 use tokio::time::{Instant, sleep};
 
@@ -76,8 +77,16 @@ pub(super) struct Change<'a> {
 }
 
 impl TaskStore {
+    /// Opens the tasks of a host: shared ones if it has documents that processes share.
+    pub(super) fn of(parts: &Parts) -> Result<Self, BoxError> {
+        match parts.get::<dyn SharedDocuments>() {
+            Some(documents) => Ok(Self::shared(SharedTasks::new(documents, parts.identity().name()))),
+            None => Self::open(parts.data_dir()),
+        }
+    }
+
     /// Reads the file of tasks. A file that cannot be read as such is put aside.
-    pub(super) fn open(data: Option<&Path>) -> Result<Self, BoxError> {
+    fn open(data: Option<&Path>) -> Result<Self, BoxError> {
         let Some(folder) = data.map(DataFolder::unheld) else {
             return Ok(Self::default());
         };
@@ -96,7 +105,7 @@ impl TaskStore {
     }
 
     /// Creates the store of tasks that processes share. They are read by the first change.
-    pub(super) fn shared(tasks: SharedTasks) -> Self {
+    fn shared(tasks: SharedTasks) -> Self {
         Self {
             place: Place::Shared(tasks),
             ..Self::default()

@@ -1,5 +1,6 @@
 //! Agents whose turns and memory are in PostgreSQL, as several processes would share it.
 
+mod copied;
 #[cfg(all(feature = "rabbitmq", unix))]
 mod killed;
 mod schedules;

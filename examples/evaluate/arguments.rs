@@ -19,7 +19,7 @@ Runs tasks against a model, with each policy of a host on and off, and prints wh
 Options:
     --tasks NAME        only tasks of this kind or with this id, or this conversation; may be repeated
     --limit N           at most N tasks, or conversations, of each kind
-    --policy NAME       compare only this policy with the base; may be repeated
+    --policy NAME       compare only this policy with the base, or run the base alone with `base`; may be repeated
     --in-text           the server or the model has no native tool calls: all configurations call in text
     --calls N           at most N model calls a task, judges apart (default: 8); four times as many for `parallel`
     --seconds N         at most N seconds a task (default: 60)
@@ -37,7 +37,8 @@ OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, or ROCKBOT_LLM__BALANCED__ENDPOIN
 pub(crate) struct Arguments {
     tasks: Vec<String>,
     limit: usize,
-    policies: Vec<&'static Policy>,
+    /// The named policies; `None` for all.
+    policies: Option<Vec<&'static Policy>>,
     in_text: bool,
     pub(crate) limits: Limits,
     pub(crate) sampling: Sampling,
@@ -52,7 +53,7 @@ impl Arguments {
         let mut arguments = Self {
             tasks: Vec::new(),
             limit: usize::MAX,
-            policies: Vec::new(),
+            policies: None,
             in_text: false,
             limits: Limits {
                 model_calls: 8,
@@ -75,7 +76,10 @@ impl Arguments {
             match word.as_str() {
                 "--tasks" => arguments.tasks.push(task_name(value()?)?),
                 "--limit" => arguments.limit = number(&word, &value()?)?,
-                "--policy" => arguments.policies.push(policy(&value()?)?),
+                "--policy" => {
+                    let named = arguments.policies.get_or_insert_default();
+                    named.extend(policy(&value()?)?);
+                }
                 "--in-text" => arguments.in_text = true,
                 "--calls" => arguments.limits.model_calls = number(&word, &value()?)?,
                 "--seconds" => arguments.limits.time = Duration::from_secs(number(&word, &value()?)?),
@@ -107,8 +111,8 @@ impl Arguments {
     /// Returns the configurations to compare; unless policies are named, all that can make a
     /// difference.
     pub(crate) fn configurations(&self, has_tiers: bool) -> Vec<Configuration> {
-        if !self.policies.is_empty() {
-            return policies::compared(&self.policies, self.in_text);
+        if let Some(named) = &self.policies {
+            return policies::compared(named, self.in_text);
         }
         let differs = |policy: &&Policy| match policy.name {
             TEXT_CALLS => !self.in_text,
@@ -132,8 +136,15 @@ fn task_name(name: String) -> Result<String, String> {
     }
 }
 
-fn policy(name: &str) -> Result<&'static Policy, String> {
-    policies::find(name).ok_or_else(|| format!("there is no policy `{name}`; see --list"))
+/// Returns the policy of this name, or `None` for the base.
+fn policy(name: &str) -> Result<Option<&'static Policy>, String> {
+    if name == "base" {
+        return Ok(None);
+    }
+    let found = policies::find(name);
+    found
+        .map(Some)
+        .ok_or_else(|| format!("there is no policy `{name}`; see --list"))
 }
 
 fn number<N: FromStr + PartialOrd + From<u8>>(option: &str, text: &str) -> Result<N, String> {

@@ -54,6 +54,8 @@ mod guides;
 mod history;
 mod history_processors;
 mod host;
+#[cfg(all(unix, feature = "scheduling"))]
+mod hostile_files;
 mod images;
 #[cfg(all(feature = "subagents", feature = "wisps"))]
 mod informing;

@@ -10,6 +10,7 @@ use rockbot_core::{Clock, Digest, Principal, Timestamp};
 
 use super::storage::row::{column, number};
 use super::storage::{Database, now, statements};
+use crate::storage::blocking::blocking;
 
 /// Maximum number of media that a purge removes in one statement, so that it holds no lock for long.
 const BATCH: i64 = 100;
@@ -46,7 +47,7 @@ impl PostgresMediaStore {
 #[async_trait]
 impl MediaStore for PostgresMediaStore {
     async fn put(&self, principal: &Principal, bytes: Bytes) -> Result<StoredMedia, StoreError> {
-        let stored = StoredMedia::of(&bytes);
+        let (stored, bytes) = measured(bytes).await?;
         let (principal, digest) = (column(principal.as_str()), stored.digest.to_string());
         // Bytes that are there are not sent again.
         let known = self
@@ -66,9 +67,10 @@ impl MediaStore for PostgresMediaStore {
             .database
             .read(GET, &[&column(principal.as_str()), &digest.to_string()])
             .await?;
-        let bytes = rows.first().map(|row| Bytes::from(row.get::<_, Vec<u8>>(0)));
+        let Some(row) = rows.first() else { return Ok(None) };
+        let (stored, bytes) = measured(row.get::<_, Vec<u8>>(0).into()).await?;
         // Bytes that someone changed are not the bytes that were put.
-        Ok(bytes.filter(|bytes| StoredMedia::of(bytes).digest == *digest))
+        Ok(Some(bytes).filter(|_| stored.digest == *digest))
     }
 
     async fn purge(&self, before: Timestamp) -> Result<u64, StoreError> {
@@ -82,4 +84,9 @@ impl MediaStore for PostgresMediaStore {
             }
         }
     }
+}
+
+/// Returns bytes with their reference, whose digest takes a while for a large medium.
+async fn measured(bytes: Bytes) -> Result<(StoredMedia, Bytes), StoreError> {
+    blocking(move || Ok((StoredMedia::of(&bytes), bytes))).await
 }

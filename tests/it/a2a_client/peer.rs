@@ -45,6 +45,8 @@ pub(super) enum Said {
     Page(u16, &'static str, String),
     /// The events of a stream, which then ends.
     Events(Vec<String>),
+    /// The events of a stream, which is kept open by comments then.
+    Open(Vec<String>),
     /// An event that is sent again and again.
     Endless(String),
     /// The connection ends without an answer.
@@ -198,6 +200,14 @@ async fn write(stream: &mut TcpStream, said: Said) {
         Said::Events(events) => {
             let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
             let _ = stream.write_all(format!("{begin}{events}").as_bytes()).await;
+        }
+        Said::Open(events) => {
+            let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+            let mut piece = format!("{begin}{events}");
+            while stream.write_all(piece.as_bytes()).await.is_ok() {
+                piece = ": ping\n\n".to_owned();
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
         }
         Said::Endless(event) => {
             let _ = stream.write_all(begin.as_bytes()).await;

@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::Transaction;
 use rockbot_core::Principal;
 use rockbot_core::search::{Bm25Index, Ranked};
-use rockbot_core::store::StoreError;
+use rockbot_core::store::{StoreError, StoreErrorKind};
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
 
 use super::database::Database;
 use super::error::{PostgresError, QueryError};
 use super::row::{column, from_column, parse, parse_or_skip};
-use crate::storage::blocking::blocking;
+use crate::storage::blocking::{blocking, failed};
 use crate::storage::documents::{Document, Members, search_filtered};
 use crate::storage::principal_cache::PrincipalCache;
 
@@ -66,8 +66,16 @@ pub(in crate::postgres) struct Documents<D: DocumentRow> {
 /// The documents of one principal as this process knows them.
 struct Known<D: DocumentRow> {
     /// Held while changes are read and applied.
-    cursor: tokio::sync::Mutex<Option<Cursor>>,
+    progress: tokio::sync::Mutex<Progress>,
     collection: RwLock<Collection<D>>,
+}
+
+/// How far the rows of a principal are read.
+#[derive(Default)]
+struct Progress {
+    cursor: Option<Cursor>,
+    /// The last failure, with the time when that read began.
+    failure: Option<(Instant, QueryError)>,
 }
 
 /// The place up to which changes are known.
@@ -75,6 +83,13 @@ struct Known<D: DocumentRow> {
 struct Cursor {
     transaction: i64,
     read_at: Instant,
+}
+
+/// A read of what has changed.
+struct Reading<D: DocumentRow> {
+    database: Arc<Database>,
+    principal: String,
+    known: Arc<Known<D>>,
 }
 
 /// Documents and the index of their words.
@@ -86,7 +101,7 @@ struct Collection<D: DocumentRow> {
 impl<D: DocumentRow> Default for Known<D> {
     fn default() -> Self {
         Self {
-            cursor: tokio::sync::Mutex::default(),
+            progress: tokio::sync::Mutex::default(),
             collection: RwLock::default(),
         }
     }
@@ -174,45 +189,76 @@ impl<D: DocumentRow> Documents<D> {
     async fn current(&self, principal: &Principal) -> Result<Arc<Known<D>>, StoreError> {
         let asked_at = Instant::now();
         let known = self.known.get_or_default(principal);
-        let mut cursor = known.cursor.lock().await;
-        // Another search has read everything that was committed before this one asked.
-        if cursor.is_some_and(|cursor| cursor.read_at >= asked_at) {
-            drop(cursor);
-            return Ok(known);
-        }
-        let is_fresh = |cursor: &Cursor| cursor.read_at.elapsed() < MAX_AGE;
-        let id = column(principal.as_str());
-        *cursor = match cursor.filter(is_fresh) {
-            Some(before) => self.read_changes(&id, &known, before).await?,
-            None => None,
+        let reading = Reading {
+            database: self.database.clone(),
+            principal: column(principal.as_str()).into_owned(),
+            known: known.clone(),
         };
-        if cursor.is_none() {
-            *cursor = Some(self.read_all(&id, &known).await?);
+        // A task of its own: a caller that gives up leaves nothing half read, and the next caller finds
+        // what was read meanwhile.
+        let read = tokio::spawn(async move { reading.run(asked_at).await }).await;
+        match read {
+            Ok(Ok(())) => Ok(known),
+            Ok(Err(error)) => Err(self.database.unreadable(error)),
+            Err(error) => Err(failed("the database is not read while the runtime ends", error)),
         }
-        drop(cursor);
-        Ok(known)
+    }
+}
+
+impl<D: DocumentRow> Reading<D> {
+    /// Reads what was committed before `asked_at`, unless another read has done so, or failed to.
+    async fn run(self, asked_at: Instant) -> Result<(), QueryError> {
+        let mut progress = self.known.progress.lock().await;
+        if progress.cursor.is_some_and(|cursor| cursor.read_at >= asked_at) {
+            return Ok(());
+        }
+        if let Some((_, error)) = progress.failure.as_ref().filter(|(begun, _)| *begun >= asked_at) {
+            return Err(error.clone());
+        }
+        let begun = Instant::now();
+        match self.read_on(&mut progress.cursor).await {
+            Ok(()) => progress.failure = None,
+            Err(error) => {
+                progress.failure = Some((begun, error.clone()));
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
-    /// Reads all documents, in pages. Changes after the first page are read by the next search, or are
-    /// in a later page.
-    async fn read_all(&self, principal: &str, known: &Arc<Known<D>>) -> Result<Cursor, StoreError> {
+    async fn read_on(&self, cursor: &mut Option<Cursor>) -> Result<(), QueryError> {
+        let is_fresh = |cursor: &Cursor| cursor.read_at.elapsed() < MAX_AGE;
+        if let Some(before) = cursor.filter(is_fresh) {
+            *cursor = self.read_changes(before).await?;
+        } else {
+            *cursor = None;
+        }
+        if cursor.is_none() {
+            *cursor = Some(self.read_all().await?);
+        }
+        Ok(())
+    }
+
+    /// Reads all documents, in pages. Changes after the first page are in a later page, or are read
+    /// by the next search.
+    async fn read_all(&self) -> Result<Cursor, QueryError> {
         let what = D::WHAT;
         let page = |begin: &str| {
             format!("SELECT id, json FROM {what} WHERE principal = $1 AND id {begin} $2 ORDER BY id LIMIT $3")
         };
         let mut sql = page(">=");
         let read_at = Instant::now();
-        let transaction = self.database.read(concat!("SELECT ", oldest!()), &[]).await?;
+        let transaction = self.database.query(concat!("SELECT ", oldest!()), &[]).await?;
         let transaction = transaction.first().map_or(0, |row| row.get(0));
-        *known.write() = Collection::default();
+        *self.known.write() = Collection::default();
         let mut after = String::new();
         loop {
-            let rows = self.database.read(&sql, &[&principal, &after, &PAGE]).await?;
+            let rows = self.database.query(&sql, &[&self.principal, &after, &PAGE]).await?;
             let is_last = rows.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
             if let Some(last) = rows.last() {
                 after = last.get(0);
             }
-            known.clone().apply(rows).await?;
+            self.known.clone().apply(rows).await?;
             if is_last {
                 return Ok(Cursor { transaction, read_at });
             }
@@ -222,12 +268,7 @@ impl<D: DocumentRow> Documents<D> {
 
     /// Reads the changes since `before`. Returns `None` if the server counts its transactions anew,
     /// since it is another one.
-    async fn read_changes(
-        &self,
-        principal: &str,
-        known: &Arc<Known<D>>,
-        before: Cursor,
-    ) -> Result<Option<Cursor>, StoreError> {
+    async fn read_changes(&self, before: Cursor) -> Result<Option<Cursor>, QueryError> {
         // Deletions come first: a document may have been made anew.
         let sql = format!(
             concat!(
@@ -243,13 +284,16 @@ impl<D: DocumentRow> Documents<D> {
             what = D::WHAT
         );
         let read_at = Instant::now();
-        let mut rows = self.database.read(&sql, &[&principal, &before.transaction]).await?;
+        let mut rows = self
+            .database
+            .query(&sql, &[&self.principal, &before.transaction])
+            .await?;
         let transaction: i64 = rows.first().map_or(0, |row| row.get(2));
         if transaction < before.transaction {
             return Ok(None);
         }
         rows.remove(0);
-        known.clone().apply(rows).await?;
+        self.known.clone().apply(rows).await?;
         Ok(Some(Cursor { transaction, read_at }))
     }
 }
@@ -277,16 +321,16 @@ impl<D: DocumentRow> Known<D> {
     }
 
     /// Applies rows of an id and its JSON, which is null for a document that was deleted.
-    async fn apply(self: Arc<Self>, rows: Vec<Row>) -> Result<(), StoreError> {
+    async fn apply(self: Arc<Self>, rows: Vec<Row>) -> Result<(), QueryError> {
         if rows.len() <= MANY_ROWS {
             self.apply_rows(&rows);
             return Ok(());
         }
-        blocking(move || {
-            self.apply_rows(&rows);
-            Ok(())
+        let applied = tokio::task::spawn_blocking(move || self.apply_rows(&rows)).await;
+        applied.map_err(|error| {
+            let (kind, text) = (StoreErrorKind::Closed, error.to_string());
+            PostgresError::Server { kind, text }.into()
         })
-        .await
     }
 
     fn apply_rows(&self, rows: &[Row]) {

@@ -100,6 +100,14 @@ CREATE TABLE shared_document (name text PRIMARY KEY, version bigint NOT NULL DEF
     fence bigint NOT NULL, held_until bigint NOT NULL);
 ";
 
+/// Marks rows anew whose transactions are still to come: a backup of another server was restored,
+/// and each search would take these rows for new.
+const RESTORED: &str = "
+UPDATE memory SET changed = DEFAULT WHERE changed > pg_current_xact_id()::text::bigint;
+UPDATE skill SET changed = DEFAULT WHERE changed > pg_current_xact_id()::text::bigint;
+DELETE FROM deleted_document WHERE changed > pg_current_xact_id()::text::bigint;
+";
+
 /// Creates the schema and its tables where they are missing, and applies missing migrations.
 ///
 /// A schema of a newer version is refused unchanged.
@@ -120,6 +128,7 @@ pub(super) async fn prepare(client: &mut Client, schema: &str) -> Result<(), Que
             .execute("INSERT INTO schema_version (version) VALUES ($1)", &[&VERSION])
             .await?;
     }
+    change.batch_execute(RESTORED).await?;
     change.commit().await?;
     Ok(())
 }

@@ -177,3 +177,37 @@ async fn a_lock_ends_after_ten_seconds_and_then_replaces_nothing() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn rows_of_another_server_are_read_once() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let memory = server.open(&schema, PostgresOptions::default()).await.long_term;
+        memory.save(&me(), fact("a", "likes tea")).await.unwrap();
+        server
+            .sql(&format!("UPDATE {schema}.memory SET changed = 9000000000000000"))
+            .await;
+        let memory = server.open(&schema, PostgresOptions::default()).await.long_term;
+        assert_eq!(found(&memory, "tea").await, ["a"]);
+        let check = format!("DO $$ BEGIN ASSERT (SELECT max(changed) < 9000000000000000 FROM {schema}.memory); END $$");
+        server.sql(&check).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_search_that_is_given_up_leaves_nothing_half_read() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let memory = server.open(&schema, PostgresOptions::default()).await.long_term;
+        for round in 0..20 {
+            memory.save(&me(), fact(&round.to_string(), "likes tea")).await.unwrap();
+            let query = MemoryQuery::new("tea");
+            let given_up = Duration::from_micros(50 * round);
+            let _ = tokio::time::timeout(given_up, memory.search(&me(), &query)).await;
+        }
+        let query = MemoryQuery::new("tea").with_limit(99);
+        assert_eq!(memory.search(&me(), &query).await.unwrap().len(), 20);
+    })
+    .await;
+}

@@ -1,15 +1,18 @@
-//! The rate of appends, against a hand-written insert with the same durability.
+//! The rate of appends, against a hand-written insert with the same durability, and the times of searches in
+//! many memories.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use rockbot_core::chat::Provenance;
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery};
 use rockbot_core::turn::{Acceptance, Claim, RunAccepted, RunBody, RunKey, RunRecord, TurnJournal};
-use rockbot_core::{Digest, Timestamp};
+use rockbot_core::{Digest, Principal, Timestamp};
 use tokio_postgres::NoTls;
 
 use super::{TestServer, with_server};
-use crate::postgres::{PostgresOptions, PostgresTurnJournal};
+use crate::postgres::{PostgresLongTermMemory, PostgresOptions, PostgresTurnJournal};
 
 /// Appends of each writer in one round, and rounds.
 const APPENDS: usize = 300;
@@ -92,6 +95,54 @@ async fn appends_a_second() {
                 rate(ours), rate(floor), floor / ours
             );
         }
+    })
+    .await;
+}
+
+/// A hundred thousand memories of eight words from a thousand.
+const MANY: &str = "INSERT INTO memory (principal, id, wording, json)
+    SELECT 'local', n::text, n::text, json_build_object('id', n::text, 'content', (
+            SELECT string_agg('word' || (n::bigint * k * 7919 % 1000), ' ') FROM generate_series(1, 8) AS k
+        ), 'createdAt', '2026-01-01T00:00:00Z') FROM generate_series(1, 100000) AS n";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "measures"]
+#[expect(clippy::print_stdout, reason = "prints figures")]
+async fn searches_in_a_hundred_thousand_memories() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let open = async || server.open(&schema, PostgresOptions::default()).await.long_term;
+        let (memory, other) = (open().await, open().await);
+        server.sql(&format!("SET search_path = {schema}; {MANY}")).await;
+        let me = Principal::default();
+        let timed = async |memory: &PostgresLongTermMemory| {
+            let begun = Instant::now();
+            let found = memory
+                .search(&me, &MemoryQuery::new("word7 word13 word500"))
+                .await
+                .unwrap();
+            assert!(!found.is_empty());
+            begun.elapsed().as_secs_f64() * 1_000.0
+        };
+        let first = timed(&memory).await;
+        let mut later = Vec::new();
+        for round in 0..100 {
+            let entry = MemoryEntry::new(format!("new {round}"), "word7", Timestamp::default(), Provenance::USER);
+            other.save(&me, entry).await.unwrap();
+            later.push(timed(&memory).await);
+        }
+        later.sort_by(f64::total_cmp);
+        let floor = {
+            let begun = Instant::now();
+            for _ in 0..100 {
+                memory.get(&me, &"1".into()).await.unwrap();
+            }
+            begun.elapsed().as_secs_f64() * 10.0
+        };
+        println!(
+            "first search {first:.0} ms, later {:.2} ms (median), one row by its id {floor:.2} ms",
+            later[50]
+        );
     })
     .await;
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::{Instant, timeout_at};
+
 use super::MAX_ANSWER;
 use super::error::PeerError;
 use crate::egress::EgressPieces;
@@ -15,6 +17,17 @@ pub(super) struct Events {
     pieces: EgressPieces,
     lines: Lines,
     received: usize,
+}
+
+/// What a stream has next.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The data of an event.
+    Data(String),
+    /// No event for as long as was waited.
+    Silence,
+    /// The end of the stream.
+    End,
 }
 
 /// The lines that were received and not read yet.
@@ -38,15 +51,19 @@ impl Events {
         }
     }
 
-    /// Returns the data of the next event, waiting up to `limit` for each piece of it; `None` at
-    /// the end.
-    pub(super) async fn next(&mut self, limit: Duration) -> Result<Option<String>, PeerError> {
+    /// Waits up to `limit` for the next event. Comments, by which servers keep streams open, are no
+    /// events.
+    pub(super) async fn next(&mut self, limit: Duration) -> Result<Event, PeerError> {
+        let silent_at = Instant::now() + limit;
         loop {
             if let Some(data) = self.lines.next() {
-                return Ok(Some(data));
+                return Ok(Event::Data(data));
             }
-            let Some(piece) = self.pieces.next(limit).await? else {
-                return Ok(None);
+            let Ok(piece) = timeout_at(silent_at, self.pieces.next(2 * limit)).await else {
+                return Ok(Event::Silence);
+            };
+            let Some(piece) = piece? else {
+                return Ok(Event::End);
             };
             self.received = self.received.saturating_add(piece.len());
             if self.received > MAX_STREAM || !self.lines.take(&piece) {

@@ -15,7 +15,7 @@ use super::super::tasks::{PendingTask, RemoteIds};
 use super::super::transport::Reports;
 use super::Http;
 use super::error::PeerError;
-use super::events::Events;
+use super::events::{Event, Events};
 use super::peer::{Operation, Peer};
 use super::words;
 use crate::a2a_wire::{Message, StreamItem, Task, TaskState};
@@ -30,8 +30,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Time limit of a request that is answered at once.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 
-/// Time for which a stream may be silent. After it the task is asked for instead.
-const SILENCE: Duration = Duration::from_secs(60);
+/// Time for which a stream may be silent before the task is asked for: the first one, which doubles
+/// up to the maximum. A server may keep a stream open although it has lost the end of its task.
+const FIRST_SILENCE: Duration = Duration::from_secs(5);
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 /// Time that an agent has to name a task that was given up meanwhile.
 const GRACE: Duration = Duration::from_secs(30);
@@ -184,7 +186,20 @@ impl Follower {
 
     /// Reads a stream to its end, or to the end of the task.
     async fn read(&self, peer: &Peer, mut events: Events) -> Meaning {
-        while let Ok(Some(data)) = events.next(SILENCE).await {
+        let mut silence = FIRST_SILENCE;
+        loop {
+            let data = match events.next(silence).await {
+                Ok(Event::Data(data)) => data,
+                Ok(Event::Silence) => {
+                    silence = MAX_SILENCE.min(silence * 2);
+                    match self.look(peer).await {
+                        Meaning::GoesOn => continue,
+                        meaning => return meaning,
+                    }
+                }
+                Ok(Event::End) | Err(_) => return Meaning::GoesOn,
+            };
+            silence = FIRST_SILENCE;
             let meaning = match peer.item(&data) {
                 // The answer may follow, or be in the task as a whole alone.
                 Ok(StreamItem::Task(task)) if has_answer_elsewhere(&task) => {
@@ -198,7 +213,18 @@ impl Follower {
                 return meaning;
             }
         }
-        Meaning::GoesOn
+    }
+
+    /// Asks for a task whose stream is silent. The stream goes on after a failure.
+    async fn look(&self, peer: &Peer) -> Meaning {
+        let Some(ids) = self.known() else {
+            return Meaning::GoesOn;
+        };
+        let asked = peer.call(&self.http.client, Operation::Get(&ids.task), ANSWER_TIME);
+        match asked.await {
+            Ok(item) => self.take(item).await,
+            Err(_) => Meaning::GoesOn,
+        }
     }
 
     /// Asks for the task until it has ended.

@@ -944,6 +944,35 @@ async fn piped_chat(typed: &[u8], arguments: &[&str], folder: &Path) -> (String,
 }
 
 #[tokio::test]
+async fn the_chat_lists_its_conversations_and_goes_on_with_one() {
+    let folder = tempfile::tempdir().unwrap();
+    piped_chat(b"What is 6 * 7?\n/session two\nWhat is 2 * 2?\n", &[], folder.path()).await;
+    let typed = b"/sessions\n/resume nine\n/resume two\n/sessions\n/resume\n";
+    let (said, told) = piped_chat(typed, &[], folder.path()).await;
+    assert!(
+        told.contains("there is no conversation `nine`; /sessions lists them"),
+        "{told}"
+    );
+    // Times differ from run to run.
+    let lines: Vec<_> = said.lines().collect();
+    let listed = |line: &str, name: &str, question: &str| {
+        assert!(
+            line.starts_with(name) && line.ends_with(&format!(" ago  {question}")),
+            "{said}"
+        );
+    };
+    listed(lines[0], "  two  ", "What is 2 * 2?");
+    listed(lines[1], "* main  ", "What is 6 * 7?");
+    assert_eq!(lines[2..4], ["this is `two` now", "> What is 2 * 2?"], "{said}");
+    let again = lines.iter().rposition(|line| line.starts_with("* two  ")).unwrap();
+    listed(lines[again], "* two  ", "What is 2 * 2?");
+    assert!(
+        said.contains("this is `main` now\n> What is 6 * 7?\n") && said.trim_end().ends_with("42"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn a_piped_question_is_never_taken_for_an_approval() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("notes.txt"), "buy milk").unwrap();

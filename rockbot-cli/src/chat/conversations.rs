@@ -1,10 +1,21 @@
-//! Conversations as files, and the fork of one.
+//! The conversations of an agent: a list, one to go on with, files, and forks.
 
 use std::path::Path;
 
 use rockbot::agent::Conversation;
 use rockbot::chat::Role;
+use rockbot::implement::store::{ConversationPage, ConversationQuery};
 use rockbot::prelude::*;
+use rockbot::store::ConversationTurn;
+use rockbot::{Clock as _, SystemClock, Timestamp};
+
+use super::terminal;
+
+/// Maximum number of conversations in a list.
+const MAX_LISTED: usize = 20;
+
+/// Number of the last entries of a conversation that are read for a list.
+const LAST: usize = 8;
 
 /// Writes the conversation into `file`, as JSON.
 pub(crate) async fn export(conversation: &Conversation, file: &Path) -> Result<(), BoxError> {
@@ -55,4 +66,82 @@ pub(crate) async fn undo(agent: &Agent, conversation: &Conversation) -> Result<(
         conversation.fork(&last.turn, copy.clone()).await?;
     }
     Ok((copy, question.content.words().into_owned()))
+}
+
+/// A conversation in a list, with its last entries.
+struct Listed {
+    session: SessionId,
+    page: ConversationPage,
+}
+
+impl Listed {
+    /// Returns the last entry of a role.
+    fn last(&self, role: Role) -> Option<&ConversationTurn> {
+        self.page.entries.iter().rev().find(|entry| entry.role == role)
+    }
+
+    fn at(&self) -> Timestamp {
+        self.page
+            .entries
+            .last()
+            .map(|entry| entry.timestamp)
+            .unwrap_or_default()
+    }
+}
+
+/// Returns all conversations, the newest first.
+async fn newest(agent: &Agent) -> Result<Vec<Listed>, BoxError> {
+    let query = ConversationQuery::new().with_limit(LAST);
+    let mut listed = Vec::new();
+    for session in agent.sessions().await? {
+        let page = agent.conversation(session.clone()).page(&query).await?;
+        listed.push(Listed { session, page });
+    }
+    listed.sort_by_key(|listed| std::cmp::Reverse(listed.at()));
+    Ok(listed)
+}
+
+/// Lists the newest conversations with their last questions; a star marks `current`.
+pub(crate) async fn list(agent: &Agent, current: &SessionId) -> Result<String, BoxError> {
+    let all = newest(agent).await?;
+    let now = SystemClock.now();
+    let line = |listed: &Listed| {
+        let mark = if listed.session == *current { '*' } else { ' ' };
+        let name = terminal::clean(listed.session.as_str());
+        let ago = terminal::spoken(now.since(listed.at()));
+        let question = listed
+            .last(Role::User)
+            .map(|entry| terminal::cut(&entry.content.words()));
+        format!("{mark} {name}  {ago} ago  {}", question.unwrap_or_default())
+    };
+    let mut lines: Vec<_> = all.iter().take(MAX_LISTED).map(line).collect();
+    if all.len() > MAX_LISTED {
+        lines.push(format!("and {} older ones", all.len() - MAX_LISTED));
+    }
+    if lines.is_empty() {
+        return Ok("there is no conversation yet".to_owned());
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Returns the conversation of this name, or the newest one besides `current`, with its last
+/// question and answer as a text.
+pub(crate) async fn resume(agent: &Agent, current: &SessionId, name: &str) -> Result<(SessionId, String), BoxError> {
+    let mut all = newest(agent).await?.into_iter();
+    let found = if name.is_empty() {
+        let other = all.find(|listed| listed.session != *current);
+        other.ok_or("there is no other conversation yet")?
+    } else {
+        let named = all.find(|listed| listed.session.as_str() == name);
+        named.ok_or_else(|| format!("there is no conversation `{name}`; /sessions lists them"))?
+    };
+    let words = |role, mark| {
+        let entry = found.last(role)?;
+        Some(format!("{mark}{}", terminal::clean(&entry.content.words())))
+    };
+    let shown: Vec<_> = [words(Role::User, "> "), words(Role::Assistant, "")]
+        .into_iter()
+        .flatten()
+        .collect();
+    Ok((found.session, shown.join("\n")))
 }

@@ -53,7 +53,8 @@ const COMMANDS: &str = "\
 /edit            change the last question and ask it, in a copy of the conversation without it
 /undo            go on without the last question, in a copy of the conversation
 /image FILE      show this image, or another file, with the next question
-/sessions        the conversations of this agent
+/sessions        the conversations of this agent, the newest first
+/resume NAME     go on with this conversation; without a name with the newest other one
 /session NAME    go to another conversation, or begin it
 /fork N NAME     go on from the answer to the Nth question, in a new conversation
 /save FILE       write this conversation into a file, as JSON
@@ -257,7 +258,8 @@ impl Chat<'_> {
             "/agents" => Ok(look::agents(&self.host)),
             "/mcp" => Ok(look::servers(&self.host)),
             "/cost" => Ok(look::spending(&self.host, &self.session)),
-            "/sessions" => self.sessions().await,
+            "/sessions" => conversations::list(self.host.agent(), &self.session).await,
+            "/resume" => self.go_on(words).await,
             "/model" => self.choose(words),
             "/image" => self.attach(words),
             "/save" if words.is_empty() => Err("use it like this: /save FILE".into()),
@@ -335,10 +337,13 @@ impl Chat<'_> {
         Ok(())
     }
 
-    async fn sessions(&self) -> Result<String, BoxError> {
-        let sessions = self.host.agent().sessions().await?;
-        let names: Vec<_> = sessions.iter().map(ToString::to_string).collect();
-        Ok(names.join("\n"))
+    /// Goes to an earlier conversation, and shows where it was.
+    async fn go_on(&mut self, name: &str) -> Result<String, BoxError> {
+        let found = conversations::resume(self.host.agent(), &self.session, name).await?;
+        let (session, shown) = found;
+        let told = format!("this is `{}` now\n{shown}", terminal::clean(session.as_str()));
+        self.session = session;
+        Ok(told)
     }
 
     /// Sets the tier of the questions from now on.

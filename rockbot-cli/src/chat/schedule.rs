@@ -13,14 +13,12 @@ pub(crate) async fn command(_: &AgentHost, _: &str) {
 
 #[cfg(feature = "scheduling")]
 mod tasks {
-    use std::time::Duration;
-
     use rockbot::tools::scheduling::{Schedules, TaskInfo};
     use rockbot::{Clock as _, SystemClock, Timestamp};
 
     use super::super::questions::questions;
     use super::super::shut_down;
-    use super::super::terminal::{self, clean, cut};
+    use super::super::terminal::{self, clean, cut, spoken};
     use super::*;
     use crate::agent::Setup;
 
@@ -79,17 +77,5 @@ mod tasks {
         let last = last.map(|last| format!(", last {} {} ago", last.state, spoken(now.since(last.due))));
         let (name, when, prompt) = (clean(&task.name), &task.when, cut(&task.prompt));
         format!("{name}  {when}  {next}{}  {prompt}", last.unwrap_or_default())
-    }
-
-    /// Returns a duration in its two largest units.
-    fn spoken(duration: Duration) -> String {
-        let seconds = duration.as_secs();
-        let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-        match (days, hours, minutes) {
-            (0, 0, 0) => format!("{seconds}s"),
-            (0, 0, minutes) => format!("{minutes}m {}s", seconds % 60),
-            (0, hours, minutes) => format!("{hours}h {minutes}m"),
-            (days, hours, _) => format!("{days}d {hours}h"),
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 
 import uvicorn
 from a2a.helpers import new_task_from_user_message
@@ -13,11 +14,17 @@ from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, Agen
 from starlette.applications import Starlette
 
 
+def log(words):
+    print(time.monotonic(), words, file=sys.stderr, flush=True)
+
+
 class Agent(AgentExecutor):
     async def execute(self, context, queue):
         said = context.get_user_input()
+        log(f"asked: {said}")
         if said == "message":
             await queue.enqueue_event(Message(message_id="m", role=Role.ROLE_AGENT, parts=[Part(text="Only words.")]))
+            log(f"has said all about: {said}")
             return
         if context.current_task is None:
             await queue.enqueue_event(new_task_from_user_message(context.message))
@@ -33,6 +40,8 @@ class Agent(AgentExecutor):
             parts = [Part(text=f"Heard: {said}."), Part(url="https://files.example.com/a.pdf", filename="a.pdf")]
             await updater.add_artifact(parts, name="answer")
             await updater.complete()
+
+        log(f"has said all about: {said}")
 
     async def cancel(self, context, queue):
         print("cancelled", flush=True)

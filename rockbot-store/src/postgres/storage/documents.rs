@@ -70,7 +70,7 @@ struct Known<D: DocumentRow> {
     collection: RwLock<Collection<D>>,
 }
 
-/// How far the rows of a principal are read.
+/// The progress of reading the rows of a principal.
 #[derive(Default)]
 struct Progress {
     cursor: Option<Cursor>,

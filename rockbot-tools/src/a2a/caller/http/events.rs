@@ -19,7 +19,7 @@ pub(super) struct Events {
     received: usize,
 }
 
-/// What a stream has next.
+/// The next item of a stream.
 #[derive(Debug)]
 pub(super) enum Event {
     /// The data of an event.

@@ -1,4 +1,5 @@
-//! The stores of the rockbot agent framework on disk: turns, conversations, media and memory.
+//! The stores of the rockbot agent framework: turns, conversations, media and memory, on disk and in
+//! databases.
 //!
 //! The traits are in `rockbot-core`, with their versions in memory. Each backend has a folder
 //! here, with a file or folder for each trait under the same names:
@@ -15,6 +16,7 @@
 //! | `SkillUsageStore` | [`FileSkillUsageStore`](file::FileSkillUsageStore) | `SqliteSkillUsageStore` | `PostgresSkillUsageStore` |
 //! | `RulesStore` | [`FileRulesStore`](file::FileRulesStore) | `SqliteRulesStore` | `PostgresRulesStore` |
 //! | `FeedbackStore` | [`FileFeedbackStore`](file::FileFeedbackStore) | `SqliteFeedbackStore` | `PostgresFeedbackStore` |
+//! | `SharedDocuments` | | | `PostgresSharedDocuments` |
 //!
 //! A store in files is a folder that one process at a time can open. A store never leaves its
 //! folder: ids become encoded file names, and symbolic links are not followed. Damaged files are

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 
 import uvicorn
 from a2a.helpers import new_task_from_user_message
@@ -14,17 +13,11 @@ from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, Agen
 from starlette.applications import Starlette
 
 
-def log(words):
-    print(time.monotonic(), words, file=sys.stderr, flush=True)
-
-
 class Agent(AgentExecutor):
     async def execute(self, context, queue):
         said = context.get_user_input()
-        log(f"asked: {said}")
         if said == "message":
             await queue.enqueue_event(Message(message_id="m", role=Role.ROLE_AGENT, parts=[Part(text="Only words.")]))
-            log(f"has said all about: {said}")
             return
         if context.current_task is None:
             await queue.enqueue_event(new_task_from_user_message(context.message))
@@ -40,8 +33,6 @@ class Agent(AgentExecutor):
             parts = [Part(text=f"Heard: {said}."), Part(url="https://files.example.com/a.pdf", filename="a.pdf")]
             await updater.add_artifact(parts, name="answer")
             await updater.complete()
-
-        log(f"has said all about: {said}")
 
     async def cancel(self, context, queue):
         print("cancelled", flush=True)
@@ -63,6 +54,8 @@ async def main(binding, version, streams):
     handler = DefaultRequestHandler(Agent(), InMemoryTaskStore(), card)
     routes = [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True)]
     config.app = Starlette(routes=[*routes, *create_rest_routes(handler)])
+    # Bound alone, it refuses whoever is told of it before the server has started.
+    sock.listen()
     print(url, flush=True)
     await uvicorn.Server(config).serve(sockets=[sock])
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::search::Ranked;
 use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError, remembered};
-use rockbot_core::{Digest, MemoryId, Principal, Timestamp};
+use rockbot_core::{MemoryId, Principal, Timestamp};
 
 use super::storage::row::{column, parse_or_skip};
 use super::storage::{Database, Documents, QueryError, Rows, forget_deletions, statements};
+use crate::storage::documents::wording;
 
 /// Maximum number of memories that a purge handles in one statement, so that it holds no lock for
 /// long.
@@ -177,9 +178,4 @@ async fn put(rows: &Rows<'_>, entry: &MemoryEntry) -> Result<(), QueryError> {
         .execute(&set, &[&rows.principal, &column(entry.id.as_str()), &wording])
         .await?;
     Ok(())
-}
-
-/// Returns a digest of a memory's wording, short enough for an index column.
-fn wording(entry: &MemoryEntry) -> String {
-    Digest::of([entry.wording()]).short()
 }

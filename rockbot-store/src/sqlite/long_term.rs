@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::search::Ranked;
 use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError, remembered};
-use rockbot_core::{Digest, MemoryId, Principal, Timestamp};
+use rockbot_core::{MemoryId, Principal, Timestamp};
 use rusqlite::Connection;
 
 use super::storage::Database;
@@ -13,6 +13,7 @@ use super::storage::QueryError;
 use super::storage::Table;
 use super::storage::row::parse_or_skip;
 use super::storage::{IndexedTable, IndexedWrite};
+use crate::storage::documents::wording;
 
 /// Maximum number of memories that a purge removes in one write, so that other writers do not
 /// starve.
@@ -164,9 +165,4 @@ fn same_wording(table: &Table<'_, MemoryEntry>, entry: &MemoryEntry) -> Result<V
     let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>()?;
     let entries = rows.iter().filter_map(|(id, json)| parse_or_skip("memory", id, json));
     Ok(entries.collect())
-}
-
-/// Returns a digest of a memory's wording, short enough for an index column.
-fn wording(entry: &MemoryEntry) -> String {
-    Digest::of([entry.wording()]).short()
 }

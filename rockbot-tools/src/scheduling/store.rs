@@ -143,7 +143,6 @@ impl TaskStore {
     /// Returns an error if another process holds the lock for too long, or the tasks cannot be
     /// looked at.
     pub(super) async fn change(&mut self, now: Timestamp) -> Result<Change<'_>, ScheduleError> {
-        let before = self.tasks.clone();
         let (lock, is_edited) = match &self.place {
             Place::Memory => (Lock::Memory, false),
             Place::File(folder) => {
@@ -163,7 +162,6 @@ impl TaskStore {
         };
         if is_edited {
             tracing::info!(tasks = self.tasks.len(), "scheduled tasks read again");
-            compare(&before, &mut self.tasks);
         }
         let mut tasks = self.tasks.clone();
         let is_changed = begin_new(&mut tasks, now);
@@ -183,7 +181,7 @@ impl TaskStore {
         let parsed = read.map_or(Ok(Vec::new()), |bytes| serde_json::from_slice(&bytes));
         (self.seen, self.is_damaged) = (seen, parsed.is_err());
         match parsed {
-            Ok(tasks) => self.tasks = tasks,
+            Ok(tasks) => self.take_over(tasks),
             Err(error) => tracing::error!(
                 %error,
                 "scheduled-tasks.json is not read; the tasks stay as they were before: repair the file"
@@ -200,12 +198,19 @@ impl TaskStore {
             return Ok(false);
         }
         let json = document.and_then(|document| document.json.as_deref());
-        self.tasks = json.map_or(Ok(Vec::new()), serde_json::from_str).map_err(|error| {
+        let tasks = json.map_or(Ok(Vec::new()), serde_json::from_str).map_err(|error| {
             let context = "the scheduled tasks that the processes share cannot be read: mend the document";
             StoreError::new(StoreErrorKind::Damaged, context).with_cause(error)
         })?;
+        self.take_over(tasks);
         self.seen = seen;
         Ok(true)
+    }
+
+    /// Replaces the tasks by tasks that were read, with the next times that are known.
+    fn take_over(&mut self, mut tasks: Vec<ScheduledTask>) {
+        compare(&self.tasks, &mut tasks);
+        self.tasks = tasks;
     }
 
     fn write_file(&self, folder: &DataFolder, tasks: &[ScheduledTask]) -> Result<Option<Version>, FileError> {

@@ -27,11 +27,8 @@ use super::database::Database;
 use super::error::{PostgresError, QueryError};
 use super::row::{column, from_column, parse, parse_or_skip};
 use crate::storage::blocking::{blocking, failed};
-use crate::storage::documents::{Document, Members, search_filtered};
+use crate::storage::documents::{Document, MAX_BYTES, Members, search_filtered};
 use crate::storage::principal_cache::PrincipalCache;
-
-/// Maximum size of a document in bytes, the same as in files.
-const MAX_BYTES: usize = 8 << 20;
 
 /// Maximum number of rows that one statement reads.
 const PAGE: i64 = 10_000;

@@ -10,10 +10,7 @@ use serde_json::{Map, Value};
 
 use super::error::{QueryError, SqliteError};
 use super::row::{parse, parse_or_skip, to_json};
-use crate::storage::documents::{Document, Members};
-
-/// Maximum size of a document in bytes, the same as in files.
-const MAX_BYTES: usize = 8 << 20;
+use crate::storage::documents::{Document, MAX_BYTES, Members};
 
 /// A document with a text key. Its table is named by [`Document::WHAT`].
 pub(in crate::sqlite) trait DocumentRow: Document<Key: Borrow<str>> {}

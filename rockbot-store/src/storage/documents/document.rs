@@ -10,6 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+/// Maximum size of a document in bytes, read or written.
+pub(crate) const MAX_BYTES: usize = 8 << 20;
+
 /// A type that is stored as one JSON document per key, in a file or in a row of a table.
 pub(crate) trait Document:
     Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static

@@ -61,6 +61,12 @@ impl Document for MemoryEntry {
     }
 }
 
+/// Returns a digest of a memory's wording, short enough for an index column.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn wording(entry: &MemoryEntry) -> String {
+    rockbot_core::Digest::of([entry.wording()]).short()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -34,7 +34,9 @@ mod stored_document;
 
 pub(crate) use collection::Collection;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(crate) use document::{Document, Members};
+pub(crate) use document::{Document, MAX_BYTES, Members};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use filtered_search::search_filtered;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) use memory_entry::wording;
 pub(crate) use store::DocumentStore;

@@ -8,8 +8,8 @@ use rockbot_core::Principal;
 use rockbot_core::files::{FileEntry, owner_of};
 use rockbot_core::store::StoreError;
 
-use super::document::Document;
-use super::store::{DocumentStore, MAX_BYTES, PrincipalDocuments, Unreadable};
+use super::document::{Document, MAX_BYTES};
+use super::store::{DocumentStore, PrincipalDocuments, Unreadable};
 use super::stored_document::{FileVersion, StoredDocument};
 
 /// Time between a read and the rescan that it begins in the background.
@@ -151,7 +151,7 @@ impl<D: Document> DocumentStore<D> {
         principal: &Principal,
         found: &FileEntry,
     ) -> Result<Option<StoredDocument<D>>, Unreadable> {
-        let read = self.folder.read(&found.name, MAX_BYTES);
+        let read = self.folder.read(&found.name, MAX_BYTES as u64);
         let json = match read {
             Ok(Some(json)) => json,
             Ok(None) => return Ok(None),

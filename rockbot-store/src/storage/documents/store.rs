@@ -10,15 +10,12 @@ use rockbot_core::store::StoreError;
 use rockbot_core::{Clock, Principal};
 
 use super::collection::Collection;
-use super::document::Document;
+use super::document::{Document, MAX_BYTES};
 use super::freshness::Freshness;
 use super::stored_document::{FileVersion, StoredDocument};
 use crate::storage::blocking::{blocking, failed, invalid};
 use crate::storage::folder::open_folder;
 use crate::storage::principal_cache::PrincipalCache;
-
-/// Maximum size of a document in bytes, read or written.
-pub(super) const MAX_BYTES: u64 = 8 << 20;
 
 /// Maximum number of files in a folder whose rescan a read waits for, which takes about a
 /// millisecond then.
@@ -263,7 +260,7 @@ impl<D: Document> DocumentStore<D> {
         let json = stored.to_json();
         let json =
             json.map_err(|error| invalid(format_args!("the {} cannot be serialized as JSON", D::WHAT), error))?;
-        if json.len() as u64 > MAX_BYTES {
+        if json.len() > MAX_BYTES {
             let len = format!("{} bytes", json.len());
             return Err(invalid(
                 format_args!("a {} has at most {MAX_BYTES} bytes; shorten it", D::WHAT),

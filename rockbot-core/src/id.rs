@@ -8,7 +8,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of an id that can name a file, in bytes.
-#[cfg_attr(not(feature = "files"), allow(unreachable_pub))]
+#[cfg_attr(
+    not(feature = "files"),
+    allow(unreachable_pub, reason = "the data folder alone uses it")
+)]
 pub const MAX_ID_BYTES: usize = 1024;
 
 macro_rules! ids {

@@ -22,7 +22,7 @@ use lapin::options::{
     ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
 use lapin::protocol::AMQPSoftError;
-use lapin::types::{AMQPValue, FieldTable};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
 use rockbot_core::messaging::{BusError, check_topic};
 
@@ -110,21 +110,35 @@ pub(super) fn retry_exchange(settings: &RabbitMqSettings) -> String {
     format!("{}-retry", settings.exchange_name)
 }
 
-/// Declares the exchanges.
+/// Declares the exchanges. A user without the right to declare an exchange uses the exchange that
+/// is there.
 pub(super) async fn declare_exchanges(connection: &Connection, settings: &RabbitMqSettings) -> lapin::Result<()> {
-    let channel = connection.create_channel().await?;
-    let options = ExchangeDeclareOptions {
-        durable: settings.durable,
-        ..ExchangeDeclareOptions::default()
-    };
     let exchanges = [
         (settings.exchange_name.clone(), ExchangeKind::Topic),
         (settings.dead_letter_exchange_name.clone(), ExchangeKind::Topic),
         (retry_exchange(settings), ExchangeKind::Headers),
     ];
+    let mut channel = connection.create_channel().await?;
+    let mut passive = false;
     for (name, kind) in exchanges {
-        let declared = channel.exchange_declare(name.into(), kind, options, FieldTable::default());
-        declared.await?;
+        let name = ShortString::from(name);
+        let declare = async |channel: &Channel, passive| {
+            let options = ExchangeDeclareOptions {
+                durable: settings.durable,
+                passive,
+                ..ExchangeDeclareOptions::default()
+            };
+            let declared = channel.exchange_declare(name.clone(), kind.clone(), options, FieldTable::default());
+            declared.await
+        };
+        match declare(&channel, passive).await {
+            Err(error) if !passive && refusal(&error) == Some(AMQPSoftError::ACCESSREFUSED) => {
+                passive = true;
+                channel = connection.create_channel().await?;
+                declare(&channel, passive).await?;
+            }
+            declared => declared?,
+        }
     }
     channel.close(200, "done".into()).await
 }

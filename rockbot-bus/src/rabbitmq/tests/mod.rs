@@ -12,6 +12,7 @@ mod original;
 mod partitions;
 mod proxy;
 mod restart;
+mod rights;
 mod settings;
 mod stalled;
 mod tls;

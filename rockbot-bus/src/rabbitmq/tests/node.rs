@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time;
 
@@ -22,12 +23,20 @@ pub(super) struct Node {
     folder: TempDir,
     ports: [u16; 3],
     process: Child,
+    /// The user with all rights.
+    user: String,
 }
 
 impl Node {
     /// Starts a node. Without RabbitMQ on this machine the test is skipped, or fails if nothing may
     /// be skipped.
     pub(super) async fn start() -> Option<Self> {
+        Self::start_with(&json!({}), "guest").await
+    }
+
+    /// Starts a node with these definitions, such as users and their rights. `user` is a user whose
+    /// password is its name and who has all rights.
+    pub(super) async fn start_with(definitions: &Value, user: &str) -> Option<Self> {
         if !Path::new(SERVER).exists() {
             let why = "RabbitMQ is not installed on this machine";
             assert!(
@@ -39,19 +48,31 @@ impl Node {
         }
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("plugins"), "[].").unwrap();
+        std::fs::write(folder.path().join("definitions"), definitions.to_string()).unwrap();
         // Bound together, so that they differ.
         let bound = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = bound.each_ref().map(|listener| listener.local_addr().unwrap().port());
         drop(bound);
         let process = spawn(&folder, ports);
-        let node = Self { folder, ports, process };
+        let user = user.to_owned();
+        let node = Self {
+            folder,
+            ports,
+            process,
+            user,
+        };
         node.until_ready().await;
         Some(node)
     }
 
-    /// Returns the URL of the node.
+    /// Returns the URL of the node for the user with all rights.
     pub(super) fn url(&self) -> String {
-        format!("amqp://127.0.0.1:{}", self.ports[0])
+        self.url_of(&self.user)
+    }
+
+    /// Returns the URL of the node for a user whose password is the user's name.
+    pub(super) fn url_of(&self, user: &str) -> String {
+        format!("amqp://{user}:{user}@127.0.0.1:{}", self.ports[0])
     }
 
     /// Stops the node in good order, and starts it again with its data.
@@ -103,7 +124,12 @@ impl Drop for Node {
 fn spawn(folder: &TempDir, [port, peers, names]: [u16; 3]) -> Child {
     let at = |name: &str| folder.path().join(name);
     // A file of its own, since the machine may have one for its node.
-    std::fs::write(at("rabbitmq.conf"), format!("listeners.tcp.local = 127.0.0.1:{port}\n")).unwrap();
+    let definitions = at("definitions");
+    let conf = format!(
+        "listeners.tcp.local = 127.0.0.1:{port}\nload_definitions = {}\n",
+        definitions.display()
+    );
+    std::fs::write(at("rabbitmq.conf"), conf).unwrap();
     let out = std::fs::File::create(at("out")).unwrap();
     // The shell ends the node and its name server when its input ends, also when the test is killed.
     let script = r#""$0" </dev/null & cat >/dev/null

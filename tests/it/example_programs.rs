@@ -973,6 +973,34 @@ async fn the_chat_lists_its_conversations_and_goes_on_with_one() {
 }
 
 #[tokio::test]
+async fn the_chat_goes_on_from_a_summary_and_keeps_what_was_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let typed = b"/compact\nWhat is 6 * 7?\nWhat is 5 * 5?\n/compact the numbers\nWhat is 2 * 2?\n\
+        /save small.json\n/session main\n/save all.json\n";
+    let (said, told) = piped_chat(typed, &[], folder.path()).await;
+    assert!(told.contains("nothing was said in this conversation yet"), "{told}");
+    let gone_on = "this is `main~1` now, which begins with this summary; `/session main` has it all";
+    assert!(told.contains(gone_on), "{told}");
+    assert!(said.contains("not an LLM"), "the summary is shown: {said}");
+    let entries = |file: &str| {
+        let json = std::fs::read(folder.path().join(file)).unwrap();
+        let document: Value = serde_json::from_slice(&json).unwrap();
+        let entries = document["entries"].as_array().unwrap().iter();
+        let texts = entries.map(|entry| entry["content"].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    let small = entries("small.json");
+    assert!(
+        small[0].starts_with("Summarize our conversation")
+            && small[0].ends_with("nothing else. Above all keep the numbers."),
+        "{small:?}"
+    );
+    assert_eq!((small.len(), &*small[2]), (4, "What is 2 * 2?"));
+    let all = entries("all.json");
+    assert_eq!((all.len(), &*all[0], &*all[2]), (4, "What is 6 * 7?", "What is 5 * 5?"));
+}
+
+#[tokio::test]
 async fn a_piped_question_is_never_taken_for_an_approval() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("notes.txt"), "buy milk").unwrap();

@@ -52,12 +52,7 @@ pub(crate) async fn undo(agent: &Agent, conversation: &Conversation) -> Result<(
     let asked = history.iter().rposition(|entry| entry.role == Role::User);
     let asked = asked.ok_or("nothing was asked in this conversation yet")?;
     let question = &history[asked];
-    let taken = agent.sessions().await?;
-    let name = conversation.session();
-    let base = name.as_str().split('~').next().unwrap_or_default();
-    let copies = (1..).map(|number| SessionId::from(format!("{base}~{number}")));
-    let mut free = copies.filter(|copy| copy != name && !taken.contains(copy));
-    let copy = free.next().ok_or("there is no free name for the copy")?;
+    let copy = free_name(agent, conversation).await?;
     let mut before = history[..asked]
         .iter()
         .rev()
@@ -66,6 +61,34 @@ pub(crate) async fn undo(agent: &Agent, conversation: &Conversation) -> Result<(
         conversation.fork(&last.turn, copy.clone()).await?;
     }
     Ok((copy, question.content.words().into_owned()))
+}
+
+/// Copies the conversation as it is.
+pub(crate) async fn copy(agent: &Agent, conversation: &Conversation) -> Result<Conversation, BoxError> {
+    let history = conversation.history().await?;
+    let last = history.last().ok_or("nothing was said in this conversation yet")?;
+    Ok(conversation
+        .fork(&last.turn, free_name(agent, conversation).await?)
+        .await?)
+}
+
+/// Removes all turns of the conversation but the last one.
+pub(crate) async fn keep_last(agent: &Agent, conversation: &Conversation) -> Result<(), BoxError> {
+    let mut document = conversation.export().await?;
+    let last = document.entries.last().map(|entry| entry.turn.clone());
+    document.entries.retain(|entry| Some(&entry.turn) == last.as_ref());
+    agent.reset(conversation.session()).await?;
+    Ok(conversation.import(document).await?)
+}
+
+/// Returns a name for a copy of the conversation that no conversation has.
+async fn free_name(agent: &Agent, conversation: &Conversation) -> Result<SessionId, BoxError> {
+    let taken = agent.sessions().await?;
+    let name = conversation.session();
+    let base = name.as_str().split('~').next().unwrap_or_default();
+    let copies = (1..).map(|number| SessionId::from(format!("{base}~{number}")));
+    let mut free = copies.filter(|copy| copy != name && !taken.contains(copy));
+    Ok(free.next().ok_or("there is no free name for the copy")?)
 }
 
 /// A conversation in a list, with its last entries.

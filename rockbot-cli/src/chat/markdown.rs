@@ -2,8 +2,11 @@
 //! twice.
 //!
 //! A line is held back until its first characters tell whether it is a heading, an item or a
-//! fence; markers inside of a line are held back until the next character. Tables, links and
-//! everything else are shown as written.
+//! fence; markers inside of a line are held back until the next character. A line of code whose
+//! language has a grammar is held back until its end. Tables, links and everything else are shown
+//! as written.
+
+use super::syntax::{Highlighter, MAX_LINE};
 
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
@@ -22,6 +25,10 @@ pub(crate) struct Markdown {
     held: String,
     /// `true` between the fences of a block of code.
     is_block: bool,
+    /// What stands behind the fence that begins a block, while its line is read.
+    language: Option<String>,
+    /// The grammar of the block.
+    grammar: Option<Highlighter>,
     is_bold: bool,
     /// The backticks that end the code of this line, if some began it.
     code: usize,
@@ -36,8 +43,10 @@ enum Place {
     Start,
     /// In a line of text.
     Text,
-    /// In a line that is printed as it comes: a heading, a fence, a line of code.
+    /// In a line that is printed as it comes: a heading, a fence, a line of code without a grammar.
     AsIs,
+    /// In a line of code with a grammar.
+    Code,
 }
 
 impl Default for Markdown {
@@ -46,6 +55,8 @@ impl Default for Markdown {
             place: Place::Start,
             held: String::new(),
             is_block: false,
+            language: None,
+            grammar: None,
             is_bold: false,
             code: 0,
             before: ' ',
@@ -80,7 +91,13 @@ impl Markdown {
         match self.place {
             Place::Start if self.may_be_marker(next) => self.held.push(next),
             Place::Start => self.begin_line(next, out),
-            Place::AsIs => out.push(next),
+            Place::AsIs => {
+                out.push(next);
+                if let Some(language) = &mut self.language {
+                    language.push(next);
+                }
+            }
+            Place::Code => self.code(next, out),
             Place::Text => self.inline(next, out),
         }
     }
@@ -103,8 +120,13 @@ impl Markdown {
         let marker = held.trim_start_matches(' ');
         let indent = &held[..held.len() - marker.len()];
         let is_fence = marker.starts_with("```") || marker.starts_with("~~~");
-        if is_fence || self.is_block {
-            self.is_block ^= is_fence;
+        if is_fence {
+            self.turn_block(Some(next));
+        }
+        if self.grammar.is_some() {
+            self.held = held + next.encode_utf8(&mut [0; 4]);
+            self.place = Place::Code;
+        } else if is_fence || self.is_block {
             out.push_str(indent);
             out.push_str(if is_fence { DIM } else { CODE });
             out.push_str(marker);
@@ -121,6 +143,33 @@ impl Markdown {
             out.push_str(indent);
             self.begin_text(' ');
             marker.chars().chain([next]).for_each(|next| self.inline(next, out));
+        }
+    }
+
+    /// Begins or ends a block of code at a fence, behind which `next` stands.
+    fn turn_block(&mut self, next: Option<char>) {
+        self.is_block = !self.is_block;
+        self.grammar = None;
+        self.language = next.filter(|_| self.is_block).map(String::from);
+    }
+
+    /// Holds a character of a line of code. A line that is too long is printed as it comes, and so is
+    /// the rest of its block, since the grammar has not read the line.
+    fn code(&mut self, next: char, out: &mut String) {
+        self.held.push(next);
+        if self.held.len() >= MAX_LINE {
+            self.grammar = None;
+            out.extend([CODE, &std::mem::take(&mut self.held)]);
+            self.place = Place::AsIs;
+        }
+    }
+
+    /// Prints a line of code in the colours of its grammar, or in one colour.
+    fn end_code(&mut self, out: &mut String) {
+        let line = std::mem::take(&mut self.held);
+        match self.grammar.as_mut().and_then(|grammar| grammar.line(&line)) {
+            Some(coloured) => out.push_str(&coloured),
+            None => out.extend([CODE, &line, PLAIN]),
         }
     }
 
@@ -173,13 +222,19 @@ impl Markdown {
             // A line of a marker alone, such as the end of a block.
             let held = std::mem::take(&mut self.held);
             let is_fence = held.trim_start().starts_with("```") || held.trim_start().starts_with("~~~");
-            self.is_block ^= is_fence;
+            if is_fence {
+                self.turn_block(None);
+            }
             let style = if is_fence { (DIM, NORMAL) } else { ("", "") };
             out.push_str(&format!("{}{held}{}", style.0, style.1));
             return;
         }
         match self.place {
-            Place::AsIs => out.push_str("\x1b[22;39m"),
+            Place::AsIs => {
+                out.push_str("\x1b[22;39m");
+                self.grammar = self.language.take().and_then(|language| Highlighter::of(&language));
+            }
+            Place::Code => self.end_code(out),
             Place::Text => {
                 self.release(' ', out);
                 if self.is_bold || self.code > 0 {
@@ -209,6 +264,10 @@ mod tests {
             (CODE, "<code>"),
             (NORMAL, "</b>"),
             (PLAIN, "</code>"),
+            ("\x1b[32m", "<green>"),
+            ("\x1b[33m", "<yellow>"),
+            ("\x1b[34m", "<blue>"),
+            ("\x1b[35m", "<magenta>"),
         ];
         let shown = names
             .iter()
@@ -232,8 +291,8 @@ mod tests {
             ("2*3*4", "2*3*4"),
             ("**open", "<b>open<end>"),
             (
-                "```sh\nls **x**\n```\nend",
-                "<dim>```sh<end>\n<code>ls **x**<end>\n<dim>```</b>\nend",
+                "```none\nls **x**\n```\nend",
+                "<dim>```none<end>\n<code>ls **x**<end>\n<dim>```</b>\nend",
             ),
             ("**Note**: x", "<b>Note</b>: x"),
             ("| a | b |", "| a | b |"),
@@ -242,9 +301,36 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "syntax")]
+    #[test]
+    fn code_has_the_colours_of_its_grammar() {
+        let long = "x".repeat(5_000);
+        for (text, expected) in [
+            (
+                "```rust\nlet x = \"a\"; // why\n\n/* two\n* lines */\n```\nlet it be",
+                "<dim>```rust<end>\n<magenta>let<end> x = <green>\"a\"<end>; <dim>// why<end>\n\n<dim>/* two<end>\n\
+                 <dim>* lines */<end>\n<dim>```</b>\nlet it be",
+            ),
+            (
+                "- a\n  ```py\n  return f(1)",
+                "• a\n  <dim>```py<end>\n  <magenta>return <end><blue>f<end>(<yellow>1<end>)",
+            ),
+            (
+                "```no-such\nlet x;\n```",
+                "<dim>```no-such<end>\n<code>let x;<end>\n<dim>```</b>",
+            ),
+            (
+                &format!("```rust\n{long}\nlet y;\n```"),
+                &format!("<dim>```rust<end>\n<code>{long}<end>\n<code>let y;<end>\n<dim>```</b>"),
+            ),
+        ] {
+            assert_eq!(printed(text), expected);
+        }
+    }
+
     #[test]
     fn pieces_of_any_size_print_the_same() {
-        let text = "# A\n- **b** `c`\n\n```\nlet x = 1;\n```\n1. ***x*** _y_ `` ` `` ~~~\n> ### q\n**";
+        let text = "# A\n- **b** `c`\n\n```rust\nlet x = 1;\n```\n1. ***x*** _y_ `` ` `` ~~~\n> ### q\n**";
         let whole = printed(text);
         for size in 1..8 {
             let mut markdown = Markdown::default();

@@ -12,6 +12,7 @@ mod media;
 mod questions;
 mod remote;
 pub(crate) mod schedule;
+mod syntax;
 pub(crate) mod terminal;
 pub(crate) mod trace;
 mod wisps;
@@ -24,9 +25,10 @@ use lines::Printer;
 use questions::Question;
 pub(crate) use questions::{Questions, questions};
 use rockbot::TurnId;
-use rockbot::agent::{Conversation, TurnStream};
+use rockbot::agent::{AgentRequest, Conversation, TurnStream};
 use rockbot::content::ContentPart;
 use rockbot::prelude::*;
+use rockbot::tool::ToolFilter;
 use rockbot::turn::{Announcement, ApprovalRequest, TurnError};
 use terminal::Terminal;
 use tokio::sync::mpsc;
@@ -45,6 +47,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Time between two looks at how long an answer takes.
 const TICK: Duration = Duration::from_millis(500);
 
+/// The question for a summary, which a shorter conversation begins with.
+const SUMMARIZE: &str = "Summarize our conversation so far, so that we can go on from your summary alone: what I want and \
+    have decided, the facts, names, numbers and paths in it, and what is still open. Write the summary and nothing else.";
+
 /// The commands of a conversation.
 const COMMANDS: &str = "\
 /tools           what the agent can do
@@ -57,6 +63,7 @@ const COMMANDS: &str = "\
 /resume NAME     go on with this conversation; without a name with the newest other one
 /session NAME    go to another conversation, or begin it
 /fork N NAME     go on from the answer to the Nth question, in a new conversation
+/compact WORDS   go on in a copy that begins with a summary of this conversation; WORDS say what must stay
 /save FILE       write this conversation into a file, as JSON
 /memory WORDS    the memories with these words; without words the newest
 /rules           the rules that you gave
@@ -292,6 +299,7 @@ impl Chat<'_> {
             "/wisps" => wisps::command(&self.host, words),
             "/reset" => self.host.agent().reset(&self.session).await?,
             "/undo" => drop(self.undo().await),
+            "/compact" => self.compact(words).await?,
             "/edit" => self.edit().await?,
             "/retry" => match self.last.clone() {
                 Some((question, _)) => drop(self.answer(&question).await?),
@@ -334,6 +342,34 @@ impl Chat<'_> {
             Some(question) if !question.trim().is_empty() => drop(self.answer(question.trim()).await?),
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Goes to a copy of the conversation that begins with a summary, which the agent writes there.
+    async fn compact(&mut self, kept: &str) -> Result<(), BoxError> {
+        let copy = match conversations::copy(self.host.agent(), &self.conversation()).await {
+            Ok(copy) => copy,
+            Err(problem) => {
+                eprintln!("{problem}");
+                return Ok(());
+            }
+        };
+        let question = [SUMMARIZE, kept].join(" ");
+        let agent = self.host.agent();
+        let request = agent
+            .ask(copy.session(), question.trim())
+            .tools(ToolFilter::only([""; 0]));
+        let turn = self.chosen(request).stream().cancel_on_drop();
+        self.terminal.begin_wait();
+        if !self.follow(turn).await? {
+            self.host.agent().reset(copy.session()).await?;
+            eprintln!("there is no summary, and the conversation stays as it is");
+            return Ok(());
+        }
+        conversations::keep_last(self.host.agent(), &copy).await?;
+        let before = std::mem::replace(&mut self.session, copy.session().clone());
+        let copy = terminal::clean(self.session.as_str());
+        eprintln!("this is `{copy}` now, which begins with this summary; `/session {before}` has it all");
         Ok(())
     }
 
@@ -384,10 +420,14 @@ impl Chat<'_> {
         self.answer_about(question, None).await
     }
 
-    /// Asks the agent, shows its progress, and returns whether it answered. The question shows a text
-    /// of others. Ctrl-C cancels the answer.
+    /// Asks the agent, and returns whether it answered. The question shows a text of others.
     async fn answer_about(&mut self, question: &str, shown: Option<ContentPart>) -> Result<bool, BoxError> {
-        let mut turn = self.ask(question, shown);
+        let turn = self.ask(question, shown);
+        self.follow(turn).await
+    }
+
+    /// Shows the progress of a turn, and returns whether it answered. Ctrl-C cancels the turn.
+    async fn follow(&mut self, mut turn: TurnStream) -> Result<bool, BoxError> {
         // One listener for the whole answer: a signal between two waits would be lost otherwise.
         let mut stopped = pin!(ctrl_c());
         loop {
@@ -433,14 +473,18 @@ impl Chat<'_> {
         shown.into_iter().for_each(|part| content.push(part));
         let request = self.host.agent().ask(&self.session, content).mark_statements();
         let request = self.arguments.asking.apply(request);
-        let request = match self.tier {
-            Some(tier) => request.tier(tier),
-            None => request,
-        };
-        let turn = request.stream().cancel_on_drop();
+        let turn = self.chosen(request).stream().cancel_on_drop();
         self.last = Some((question.to_owned(), turn.turn_id().clone()));
         self.terminal.begin_wait();
         turn
+    }
+
+    /// Sets the tier that `/model` chose.
+    fn chosen(&self, request: AgentRequest) -> AgentRequest {
+        match self.tier {
+            Some(tier) => request.tier(tier),
+            None => request,
+        }
     }
 
     /// Asks the user about a tool call. Ctrl-C cancels the turn instead, and this returns `false`.

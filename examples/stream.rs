@@ -33,6 +33,9 @@ async fn main() -> Result<(), BoxError> {
             TurnProgress::Retract => writeln!(out, " [taken back]")?,
             TurnProgress::ToolStarted { tool, arguments, .. } => writeln!(out, "-> {tool} {arguments}")?,
             TurnProgress::ToolFinished { content, .. } => writeln!(out, "<- {content}")?,
+            // The turn waits for a decision, made here or elsewhere.
+            TurnProgress::ApprovalNeeded(ask) => host.agent().decide(ask.deny("this program asks nobody")).await?,
+            TurnProgress::Final(outcome) if !outcome.is_answer() => return Err(outcome.text.into()),
             TurnProgress::Final(outcome) => writeln!(out, "\n({} model calls)", outcome.model_calls)?,
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! The program: its command line, its folders, and the command that runs.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,7 +92,7 @@ impl Program {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(error) => {
-                eprintln!("error: {error}");
+                eprintln!("error: {}", with_causes(&*error));
                 ExitCode::FAILURE
             }
         }
@@ -137,4 +138,18 @@ impl Program {
             arguments.agent.config = found.map(Path::to_owned);
         }
     }
+}
+
+/// Returns the message of an error with the causes that it does not tell itself.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !told.contains(&next) {
+            told = format!("{told}: {next}");
+        }
+        cause = error.source();
+    }
+    told
 }

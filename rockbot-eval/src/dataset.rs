@@ -1,6 +1,7 @@
 //! Datasets: the cases of an evaluation, as lines of JSON.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ pub struct CaseTurn {
 }
 
 /// An error of a dataset: it names the line or the case.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
     /// The file cannot be read.
@@ -97,6 +98,18 @@ pub enum DatasetError {
     /// There is no case.
     #[error("the dataset has no case: write one in each line, such as {{\"ask\": \"Hi\"}}")]
     Empty,
+}
+
+/// The message, and the cause of a file that cannot be read: a `main` that returns the error prints
+/// this.
+impl fmt::Debug for DatasetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)?;
+        match std::error::Error::source(self) {
+            Some(cause) => write!(f, ": {cause}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl DatasetError {

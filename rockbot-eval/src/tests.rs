@@ -74,6 +74,11 @@ fn a_wrong_dataset_names_the_line_and_what_is_possible() {
     assert!(call.contains("one item or a list of items is expected"), "{call}");
     let missing = Dataset::read("/no/such/file").unwrap_err();
     assert_eq!(missing.to_string(), "/no/such/file cannot be read");
+    // What a `main` prints that returns the error.
+    assert_eq!(
+        format!("{missing:?}"),
+        "/no/such/file cannot be read: No such file or directory (os error 2)"
+    );
 }
 
 #[test]

@@ -236,6 +236,15 @@ impl Bridge {
         tools
     }
 
+    /// Returns the registration of a tool, also if it is not registered.
+    pub(crate) fn registration_of(&self, service: &Service, listed: &ListedTool) -> ToolRegistration {
+        let name = tool_name(service.server.name(), &listed.name);
+        match self.registry.snapshot().find(name.as_str()) {
+            Some(entry) if entry.owner() == &service.owner => entry.registration().clone(),
+            _ => self.registration(&service.server, listed, ToolExposure::Always),
+        }
+    }
+
     /// Returns the registration of a tool: its text is the server's, unless the operator vouches for
     /// it.
     fn registration(&self, server: &McpServer, listed: &ListedTool, exposure: ToolExposure) -> ToolRegistration {
@@ -253,6 +262,7 @@ impl Bridge {
         }
         let hints = ToolHints::default()
             .with_outside_text(!server.is_trusted)
+            .with_needs_approval(server.asks_about(&listed.name))
             .with_time_limit(time_limit)
             .with_exposure(exposure)
             .with_activates(activates);

@@ -32,6 +32,8 @@ pub struct McpServer {
     pub(crate) endpoint: Endpoint,
     pub(crate) allowed: Vec<String>,
     pub(crate) denied: Vec<String>,
+    /// The tools whose calls a person approves.
+    pub(crate) asked: Vec<String>,
     pub(crate) time_limit: Duration,
     pub(crate) is_trusted: bool,
 }
@@ -160,6 +162,7 @@ impl McpServer {
             endpoint,
             allowed: Vec::new(),
             denied: Vec::new(),
+            asked: Vec::new(),
             time_limit: CALL_LIMIT,
             is_trusted: false,
         }
@@ -193,6 +196,14 @@ impl McpServer {
     /// tool that is left out cannot be called by any name.
     pub fn deny_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.denied = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Asks a person about each call of the tools of these names; `*` names all tools. Empty by
+    /// default: calls are asked about only after text of others was read. The case of the names does
+    /// not matter.
+    pub fn needs_approval<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.asked = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -241,12 +252,16 @@ impl McpServer {
 
     /// Returns `true` if the agent may have the tool of this name.
     pub(crate) fn admits(&self, tool: &str) -> bool {
-        let names = |list: &[String]| list.iter().any(|name| name.eq_ignore_ascii_case(tool));
         if self.allowed.is_empty() {
-            !names(&self.denied)
+            !is_in(&self.denied, tool)
         } else {
-            names(&self.allowed)
+            is_in(&self.allowed, tool)
         }
+    }
+
+    /// Returns `true` if a person approves each call of the tool of this name.
+    pub(crate) fn asks_about(&self, tool: &str) -> bool {
+        is_in(&self.asked, tool) || is_in(&self.asked, "*")
     }
 
     /// Returns the effect of a call of which the server claims `claimed`: only an operator's word
@@ -277,10 +292,20 @@ impl McpServer {
         parts.push(self.name.clone());
         parts.push(format!(
             "{:?}",
-            (&self.allowed, &self.denied, self.time_limit, self.is_trusted)
+            (
+                &self.allowed,
+                &self.denied,
+                &self.asked,
+                self.time_limit,
+                self.is_trusted
+            )
         ));
         Digest::of(parts)
     }
+}
+
+fn is_in(names: &[String], tool: &str) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(tool))
 }
 
 /// Parses the URL of a server.

@@ -110,7 +110,7 @@ impl McpTools {
     /// …, "args": […], "env": {…}}}}`; a relative path is below the current folder.
     ///
     /// Values may have variables: `${NAME}`, `${NAME:-default}`. Beside the members of other clients,
-    /// an entry may have `allowedTools`, `deniedTools`, `toolTimeoutMs`, `disabled`, `trusted` and,
+    /// an entry may have `allowedTools`, `deniedTools`, `needsApproval`, `toolTimeoutMs`, `disabled`, `trusted` and,
     /// with the feature `oauth`, `oauth`. An entry that cannot be used, such as an entry with an
     /// unknown member, is logged and skipped, and keeps the host from being ready
     /// ([`McpServers::problems`]); a file that cannot be read keeps the host from being built. A

@@ -354,11 +354,13 @@ impl Chat<'_> {
                 return Ok(());
             }
         };
-        let question = [SUMMARIZE, kept].join(" ");
+        let question = if kept.is_empty() {
+            SUMMARIZE.to_owned()
+        } else {
+            format!("{SUMMARIZE} Above all keep {kept}.")
+        };
         let agent = self.host.agent();
-        let request = agent
-            .ask(copy.session(), question.trim())
-            .tools(ToolFilter::only([""; 0]));
+        let request = agent.ask(copy.session(), question).tools(ToolFilter::only([""; 0]));
         let turn = self.chosen(request).stream().cancel_on_drop();
         self.terminal.begin_wait();
         if !self.follow(turn).await? {

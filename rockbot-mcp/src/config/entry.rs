@@ -39,6 +39,7 @@ pub(super) fn parse(name: &str, value: &Value, variables: &Variables<'_>) -> Res
     let mut server = McpServer::of(name.to_owned(), entry.endpoint()?);
     server.allowed = entry.texts("allowedTools")?;
     server.denied = entry.texts("deniedTools")?;
+    server.asked = entry.texts("needsApproval")?;
     server.is_trusted = entry.flag("trusted")?.unwrap_or(false);
     if let Some(limit) = entry.time_limit()? {
         server.time_limit = limit;

@@ -11,10 +11,11 @@ const OF_PROCESS: [&str; 4] = ["command", "args", "env", "cwd"];
 const OF_URL: [&str; 5] = ["url", "serverUrl", "httpUrl", "headers", "oauth"];
 
 /// The members of both.
-const OF_BOTH: [&str; 10] = [
+const OF_BOTH: [&str; 11] = [
     "allowedTools",
     "deniedTools",
     "disabled",
+    "needsApproval",
     "timeout",
     "toolTimeoutMs",
     "transport",

@@ -1,18 +1,22 @@
 //! `mcp_invoke_tool`: a call of any server's tool by its name.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rockbot_core::CallContext;
 use rockbot_core::tool::{
-    ArgumentSchema, Effect, Tool, ToolError, ToolExecutor, ToolInvokeRequest, ToolInvokeResponse, ToolRegistration,
-    without_optional_nulls,
+    ArgumentSchema, Effect, Tool, ToolError, ToolErrorCode, ToolExecutor, ToolFilter, ToolInvokeRequest,
+    ToolInvokeResponse, ToolRegistration, without_optional_nulls,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::errors::{listed, service};
+use super::errors::{listed, running, service};
+use crate::connection::ListedTool;
 use crate::naming::tool_name;
 use crate::servers::McpServers;
+use crate::service::Service;
 use crate::tool_call::{ServerCall, call, connected};
 
 const NAME: &str = "mcp_invoke_tool";
@@ -47,6 +51,7 @@ impl ToolExecutor for Invoke {
             connected(&service).await?;
         }
         let tool = listed(&service, &args.tool_name)?;
+        self.check_turn(&service, &tool, cx)?;
         let schema = ArgumentSchema::compile(&tool.schema);
         let schema = schema.map_err(|error| ToolError::execution_failed(error.to_string()))?;
         let mut text = Value::Object(args.arguments).to_string();
@@ -77,8 +82,31 @@ impl ToolExecutor for Invoke {
         Some(service.server.effect(listed(&service, &args.tool_name).ok()?.claimed))
     }
 
+    /// Asks about the calls that the operator wants to be asked about, by whatever name they are made.
+    fn needs_approval(&self, request: &ToolInvokeRequest) -> Option<bool> {
+        let args = parse(&request.arguments).ok()?;
+        let service = service(&self.0, &args.server_name).ok()?;
+        Some(service.server.asks_about(args.tool_name.trim()))
+    }
+
     fn checks_arguments(&self) -> bool {
         true
+    }
+}
+
+impl Invoke {
+    /// Checks that the turn may call the tool: a tool that its filter excludes does not exist for it,
+    /// by whatever name it is called.
+    fn check_turn(&self, service: &Service, tool: &ListedTool, cx: &CallContext) -> Result<(), ToolError> {
+        let Some(filter) = cx.extension::<Arc<ToolFilter>>() else {
+            return Ok(());
+        };
+        let registration = running(&self.0)?.bridge.registration_of(service, tool);
+        if filter.allows(&registration) {
+            return Ok(());
+        }
+        let message = format!("this turn has no tool `{}`", registration.name);
+        Err(ToolError::new(ToolErrorCode::ToolNotFound, message))
     }
 }
 

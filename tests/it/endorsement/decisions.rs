@@ -63,6 +63,11 @@ async fn a_question_tells_where_the_values_come_from_and_is_asked_once_for_equal
     assert_eq!(asked[0].origins[0].kind, OriginKind::Outside);
     let why = asked[0].origins[0].to_string();
     assert_eq!(why, "`to` (eve@evil.org) comes from get_page (site.org)");
+    let unasked = "no message of the user asks for `send_mail`";
+    assert_eq!(
+        parked.text,
+        format!("Waiting for approval of `send_mail`: {why}; {unasked}.")
+    );
     host.agent().decide(asked[0].approve()).await.unwrap();
     let ended = host.agent().outcome(&parked.turn).await.unwrap();
     assert_eq!(ended.status, TurnStatus::Answered);

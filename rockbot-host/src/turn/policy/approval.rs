@@ -50,8 +50,19 @@ pub(in crate::turn) fn expire(calls: &mut [CallState], session: &SessionId) {
     undecided.for_each(|call| call.refuse(ToolErrorCode::Denied, message, session));
 }
 
-/// Returns the text of a turn that waits for approval.
+/// Maximum number of doubts in the text of a turn that waits.
+const MAX_DOUBTS: usize = 4;
+
+/// Returns the text of a turn that waits for approval, with the doubts about its calls.
 pub(in crate::turn) fn waiting_text(asks: &[ApprovalRequest]) -> String {
     let tools: Vec<_> = asks.iter().map(|ask| format!("`{}`", ask.tool)).collect();
-    format!("Waiting for approval of {}.", tools.join(", "))
+    let waiting = format!("Waiting for approval of {}", tools.join(", "));
+    let origins = asks.iter().flat_map(|ask| &ask.origins);
+    let doubts = origins.filter(|origin| origin.is_doubtful()).take(MAX_DOUBTS);
+    let doubts: Vec<_> = doubts.map(ToString::to_string).collect();
+    if doubts.is_empty() {
+        format!("{waiting}.")
+    } else {
+        format!("{waiting}: {}.", doubts.join("; "))
+    }
 }

@@ -378,7 +378,7 @@ async fn wrong_arguments_are_refused_in_words() {
     );
     assert_eq!(
         told[3],
-        "call_4: a plain time is for tasks that run once: set `run_once`"
+        "call_4: a plain time is for tasks that run once: set `run_once`, in code `.once()`"
     );
     assert!(told[4].contains("2020-01-01"), "{told:?}");
     assert!(told[5].contains("0 0 30 2 *"), "{told:?}");

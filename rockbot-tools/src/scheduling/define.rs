@@ -140,8 +140,8 @@ fn expression(definition: &Definition, now: Timestamp, zone: &TimeZone) -> Resul
     };
     match (parse_time(when, now, zone), problem) {
         (Ok(time), _) if definition.run_once => Ok(instant(time).to_string()),
-        (Err(error), _) if definition.run_once => refused(&error),
+        (Err(error), _) if definition.run_once || when.starts_with("in ") => refused(&error),
         (Err(_), Some(error)) => refused(&error),
-        _ => refused(&"a plain time is for tasks that run once: set `run_once`"),
+        _ => refused(&"a plain time is for tasks that run once: set `run_once`, in code `.once()`"),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time;
 
@@ -31,12 +31,16 @@ impl Node {
     /// Starts a node. Without RabbitMQ on this machine the test is skipped, or fails if nothing may
     /// be skipped.
     pub(super) async fn start() -> Option<Self> {
-        Self::start_with(&json!({}), "guest").await
+        Self::start_as("guest", "").await
     }
 
     /// Starts a node with these definitions, such as users and their rights. `user` is a user whose
-    /// password is its name and who has all rights.
+    /// password is its name and who has all rights: a node with definitions has no other users.
     pub(super) async fn start_with(definitions: &Value, user: &str) -> Option<Self> {
+        Self::start_as(user, &definitions.to_string()).await
+    }
+
+    async fn start_as(user: &str, definitions: &str) -> Option<Self> {
         if !Path::new(SERVER).exists() {
             let why = "RabbitMQ is not installed on this machine";
             assert!(
@@ -48,7 +52,9 @@ impl Node {
         }
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("plugins"), "[].").unwrap();
-        std::fs::write(folder.path().join("definitions"), definitions.to_string()).unwrap();
+        if !definitions.is_empty() {
+            std::fs::write(folder.path().join("definitions"), definitions).unwrap();
+        }
         // Bound together, so that they differ.
         let bound = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = bound.each_ref().map(|listener| listener.local_addr().unwrap().port());
@@ -124,11 +130,11 @@ impl Drop for Node {
 fn spawn(folder: &TempDir, [port, peers, names]: [u16; 3]) -> Child {
     let at = |name: &str| folder.path().join(name);
     // A file of its own, since the machine may have one for its node.
+    let mut conf = format!("listeners.tcp.local = 127.0.0.1:{port}\n");
     let definitions = at("definitions");
-    let conf = format!(
-        "listeners.tcp.local = 127.0.0.1:{port}\nload_definitions = {}\n",
-        definitions.display()
-    );
+    if definitions.exists() {
+        conf += &format!("load_definitions = {}\n", definitions.display());
+    }
     std::fs::write(at("rabbitmq.conf"), conf).unwrap();
     let out = std::fs::File::create(at("out")).unwrap();
     // The shell ends the node and its name server when its input ends, also when the test is killed.

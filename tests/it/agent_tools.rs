@@ -240,6 +240,8 @@ async fn an_approval_below_a_call_is_asked_of_the_user_at_the_top() {
         match stream.next().await.unwrap().unwrap() {
             TurnProgress::ApprovalNeeded(request) => {
                 asked.push(format!("{:?} {} {}", request.asked_by, request.tool, request.arguments));
+                // A list tells the same as the question.
+                assert!(agent.approvals().contains(&request), "{:?}", agent.approvals());
                 agent.decide(request.approve()).await.unwrap();
             }
             TurnProgress::Final(outcome) => break outcome,

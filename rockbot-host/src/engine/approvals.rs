@@ -83,7 +83,11 @@ impl TurnEngine {
     pub(crate) fn approval_requests(&self, by: &Principal) -> Vec<ApprovalRequest> {
         let of_parked = |live: &Arc<LiveTurn>| match live.state() {
             TurnState::Parked(outcome) => match &outcome.status {
-                TurnStatus::Parked(requests) => requests.clone(),
+                TurnStatus::Parked(requests) => {
+                    let mut requests = requests.clone();
+                    self.name_callers(live, &mut requests);
+                    requests
+                }
                 _ => Vec::new(),
             },
             TurnState::Working | TurnState::Ended(_) | TurnState::Halted => Vec::new(),

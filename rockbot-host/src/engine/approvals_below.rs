@@ -79,11 +79,7 @@ impl TurnEngine {
 
     /// Asks the listener of the top turn, or its principal by an announcement.
     async fn ask_above(&self, below: &Arc<LiveTurn>, mut requests: Vec<ApprovalRequest>) {
-        let (top, asked_by) = self.top_of(below);
-        for request in &mut requests {
-            request.asked_by.clone_from(&asked_by);
-        }
-        add_chain(top.request(), &mut requests);
+        let top = self.name_callers(below, &mut requests);
         if !top.is_watched() {
             self.announce_approvals(top.request(), &requests).await;
         }
@@ -92,6 +88,17 @@ impl TurnEngine {
         for request in requests {
             top.progress().send(|| TurnProgress::ApprovalNeeded(request));
         }
+    }
+
+    /// Names in the requests of a parked turn the agents that were called on the way to it, and
+    /// returns the turn at the top.
+    pub(super) fn name_callers(&self, below: &Arc<LiveTurn>, requests: &mut [ApprovalRequest]) -> Arc<LiveTurn> {
+        let (top, asked_by) = self.top_of(below);
+        for request in &mut *requests {
+            request.asked_by.clone_from(&asked_by);
+        }
+        add_chain(top.request(), requests);
+        top
     }
 
     /// Returns the turn at the top of the calls that led to `below`, and the called agents from there

@@ -71,10 +71,10 @@ impl MarkScope<'_> {
 }
 
 /// The letters of marks. Without vowels they spell no word.
-const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
+pub(super) const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 
 /// The length of a mark: there are 1 280 000 000 marks.
-const MARK_LEN: usize = 7;
+pub(super) const MARK_LEN: usize = 7;
 
 /// The marks around notes. The first mark alone is a secret: behind a forged end nothing speaks
 /// for the host.

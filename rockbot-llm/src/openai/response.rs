@@ -10,7 +10,8 @@ use super::think::{Piece, ThinkSplitter};
 use super::usage::read_usage;
 use super::wire::{WireAnswer, WireCall, WireChoice, WireMessage};
 use crate::http::{
-    AnswerReader, CallAssembler, CallPiece, Fault, Outlet, WireText, image_of, is_error, parse_wire, quoted,
+    AnswerReader, CallAssembler, CallPiece, Fault, NoteEcho, Outlet, WireText, image_of, is_error, is_note, parse_wire,
+    quoted,
 };
 
 /// Collects the pieces of one answer.
@@ -29,23 +30,39 @@ pub(super) struct Assembler<'a> {
 
 /// The text so far, and the sink that gets its pieces.
 struct AnswerText<'a> {
+    messages: &'a [Arc<ChatMessage>],
     outlet: &'a Outlet,
     text: String,
     reasoning: String,
+    echo: NoteEcho,
 }
 
 impl AnswerText<'_> {
     fn push(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Answer(text) => {
-                self.text.push_str(text);
-                self.outlet.send(ChatDelta::Text(text));
+                let messages = self.messages;
+                let is_own = |note: &str| {
+                    let mut notes = messages.iter().filter(|message| is_note(message));
+                    notes.any(|message| message.text().contains(note))
+                };
+                self.echo.push(text, is_own, &mut |text| {
+                    self.text.push_str(text);
+                    self.outlet.send(ChatDelta::Text(text));
+                });
             }
             Piece::Reasoning(text) => {
                 self.reasoning.push_str(text);
                 self.outlet.send(ChatDelta::Reasoning(text));
             }
         }
+    }
+
+    fn finish(&mut self) {
+        self.echo.finish(&mut |text| {
+            self.text.push_str(text);
+            self.outlet.send(ChatDelta::Text(text));
+        });
     }
 }
 
@@ -55,9 +72,11 @@ impl<'a> Assembler<'a> {
     pub(super) fn new(messages: &'a [Arc<ChatMessage>], ids: &'a dyn IdSource, outlet: &'a Outlet) -> Self {
         Self {
             answer: AnswerText {
+                messages,
                 outlet,
                 text: String::new(),
                 reasoning: String::new(),
+                echo: NoteEcho::default(),
             },
             splitter: ThinkSplitter::default(),
             details: DetailAssembler::default(),
@@ -161,6 +180,7 @@ impl AnswerReader for Assembler<'_> {
 
     fn finish(mut self) -> Result<ChatResponse, Fault> {
         self.splitter.finish(&mut |piece| self.answer.push(piece));
+        self.answer.finish();
         let finish = self.finish.unwrap_or(FinishReason::Other);
         let tool_calls = self.calls.finish(finish)?;
         if finish == FinishReason::ContentFilter && self.answer.text.is_empty() {

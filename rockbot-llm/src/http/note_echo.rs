@@ -21,7 +21,7 @@ const MAX_NOTE: usize = 2_000;
 #[derive(Debug, Default)]
 pub(crate) struct NoteEcho {
     place: Place,
-    /// What is not passed on yet: the beginning of an answer, or a note without its marks.
+    /// Text that is not passed on yet: the beginning of an answer, or a note without its marks.
     held: String,
     /// Length of the note in `held`, behind which white space may stand.
     note: usize,

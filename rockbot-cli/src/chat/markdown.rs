@@ -25,7 +25,7 @@ pub(crate) struct Markdown {
     held: String,
     /// `true` between the fences of a block of code.
     is_block: bool,
-    /// What stands behind the fence that begins a block, while its line is read.
+    /// Text behind the fence that begins a block, while its line is read.
     language: Option<String>,
     /// The grammar of the block.
     grammar: Option<Highlighter>,

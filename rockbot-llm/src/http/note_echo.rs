@@ -1,16 +1,10 @@
 //! Answers in the form of a note: small models write on in the form of the text before, and begin
 //! their answer as the host's notes begin.
 
-use super::notes::{LETTERS, MARK_LEN};
+use super::notes::{BEGIN, BEHIND, LETTERS, MARK_LEN};
 
-/// The beginning of every note, before its mark.
-const BEGIN: &str = "[Note ";
-
-/// The characters behind the mark of a note.
-const BEHIND: &str = ": ";
-
-/// Maximum length of a text in the form of a note, in bytes: a longer text is passed on without its
-/// beginning.
+/// Maximum length of a text that is held, in bytes: a longer note is passed on without its beginning,
+/// and longer white space before an answer as it is.
 const MAX_NOTE: usize = 2_000;
 
 /// Takes the form of a note from an answer that begins like one. A copy of the host's own note
@@ -88,7 +82,9 @@ impl NoteEcho {
             _ => {}
         }
         self.held.push(next);
-        if self.place == Place::Start {
+        if self.held.len() > MAX_NOTE {
+            self.place = Place::Rest;
+        } else if self.place == Place::Start {
             match fit(self.held.trim_start()) {
                 Fit::Part => {}
                 Fit::Whole => {
@@ -97,8 +93,6 @@ impl NoteEcho {
                 }
                 Fit::None => self.place = Place::Rest,
             }
-        } else if self.held.len() > MAX_NOTE {
-            self.place = Place::Rest;
         }
     }
 }
@@ -146,6 +140,7 @@ mod tests {
     #[test]
     fn an_answer_loses_the_form_of_a_note_whatever_its_pieces() {
         let long = "x".repeat(3_000);
+        let blank = " ".repeat(100_000) + "[Note mgkwnjg: a]";
         for (text, expected) in [
             ("[Note mgkwnjg: 17 * 23 = 391]", "17 * 23 = 391"),
             ("\n[Note mgkwnjg: it is noon]\n\n391 [sic]", "391 [sic]"),
@@ -156,6 +151,7 @@ mod tests {
             ("[Note mgkwnjg: no end", "no end"),
             ("[Note mgkwnjg: ]", ""),
             (&format!("[Note mgkwnjg: {long}]"), &format!("{long}]")),
+            (&blank, &blank),
             ("[Note to self: buy milk]", "[Note to self: buy milk]"),
             ("[Note mgkwnj: six letters]", "[Note mgkwnj: six letters]"),
             ("[Note mgkwnjgb: eight letters]", "[Note mgkwnjgb: eight letters]"),

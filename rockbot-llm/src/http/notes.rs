@@ -64,11 +64,17 @@ impl MarkScope<'_> {
         .take(MARK_LEN)
         .collect();
         NoteMarks {
-            begin: format!("[Note {mark}: "),
+            begin: format!("{BEGIN}{mark}{BEHIND}"),
             end: "]".to_owned(),
         }
     }
 }
+
+/// The beginning of every note, before its mark.
+pub(super) const BEGIN: &str = "[Note ";
+
+/// The characters behind the mark of a note.
+pub(super) const BEHIND: &str = ": ";
 
 /// The letters of marks. Without vowels they spell no word.
 pub(super) const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use lapin::Channel;
 use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
-use rockbot_core::messaging::Bus as _;
+use rockbot_core::messaging::{Bus as _, Delivery, DeliveryHandler, Disposition, MessagePublisherExt as _};
 use rockbot_core::{IdSource as _, RandomIds};
 use tokio::time;
 
@@ -133,6 +133,21 @@ impl TestBroker {
             deleted.await.unwrap();
         }
         let _ = self.admin.close(Duration::ZERO).await;
+    }
+}
+
+/// Returns a handler that answers each message over `bus`.
+pub(super) fn replies(bus: &Arc<RabbitMqBus>) -> impl DeliveryHandler {
+    let replier = Arc::clone(bus);
+    move |delivery: Delivery| {
+        let bus = Arc::clone(&replier);
+        async move {
+            let answer = text(&format!("re: {}", read(&delivery)));
+            match bus.reply(&delivery.envelope, answer).await {
+                Ok(_) => Disposition::Ack,
+                Err(error) => Disposition::retry(error),
+            }
+        }
     }
 }
 

@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rockbot_core::messaging::{
-    Delivery, Disposition, MessagePublisher as _, MessagePublisherExt as _, MessageSubscriberExt as _, RequestClient,
-    SubscribeOptions, Subscription,
+    MessagePublisher as _, MessageSubscriberExt as _, RequestClient, SubscribeOptions, Subscription,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::broker::{TestBroker, inbox, read, text, until, with_broker_at};
+use super::broker::{TestBroker, inbox, read, replies, text, until, with_broker_at};
 use super::node::Node;
 use crate::rabbitmq::RabbitMqBus;
 
@@ -37,17 +36,7 @@ fn publishers(bus: &Arc<RabbitMqBus>, sent: &Arc<AtomicUsize>) -> (JoinSet<()>, 
 /// Starts a service, and returns the subscription that it lives with.
 async fn service(broker: &TestBroker) -> Subscription {
     let server = broker.bus().await;
-    let replier = Arc::clone(&server);
-    let handler = move |delivery: Delivery| {
-        let bus = Arc::clone(&replier);
-        async move {
-            let answer = text(&format!("re: {}", read(&delivery)));
-            match bus.reply(&delivery.envelope, answer).await {
-                Ok(_) => Disposition::Ack,
-                Err(error) => Disposition::retry(error),
-            }
-        }
-    };
+    let handler = replies(&server);
     let options = SubscribeOptions::new().with_concurrency(4);
     let subscription = server.on_with("ask", &broker.name("t"), options, handler).await;
     subscription.unwrap()

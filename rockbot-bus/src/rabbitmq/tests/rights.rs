@@ -11,13 +11,12 @@ use lapin::protocol::AMQPSoftError;
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use rockbot_core::messaging::{
-    BusError, Delivery, Disposition, MessagePublisher as _, MessagePublisherExt as _, MessageSubscriberExt as _,
-    RequestClient, Subscription,
+    BusError, MessagePublisher as _, MessageSubscriberExt as _, RequestClient, Subscription,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::broker::{inbox, read, text};
+use super::broker::{inbox, replies, text};
 use super::node::Node;
 use crate::rabbitmq::error::refusal;
 use crate::rabbitmq::{RabbitMqBus, RabbitMqSettings};
@@ -116,18 +115,7 @@ impl Attacker {
 
 /// Starts an agent that answers each message of a person.
 async fn agent(bus: &Arc<RabbitMqBus>) -> Subscription {
-    let replier = Arc::clone(bus);
-    let answer = move |delivery: Delivery| {
-        let bus = Arc::clone(&replier);
-        async move {
-            let answer = text(&format!("re: {}", read(&delivery)));
-            match bus.reply(&delivery.envelope, answer).await {
-                Ok(_) => Disposition::Ack,
-                Err(error) => Disposition::retry(error),
-            }
-        }
-    };
-    bus.on("user.message", "agent-user", answer).await.unwrap()
+    bus.on("user.message", "agent-user", replies(bus)).await.unwrap()
 }
 
 /// Checks that publishing under `topic` is refused, and that the error tells why.

@@ -1,9 +1,14 @@
 //! The journal of turns in a database, with claims, leases and fencing there.
 //!
 //! Every change of a turn is one statement, and so one transaction: it checks the fence of the
-//! caller and writes, or does neither. Two statements about the same turn wait for each other at
-//! the row of the turn, and the later one sees what the earlier one wrote. Leases are measured by
-//! the clock of the database, so the clocks of the processes need not agree.
+//! caller and writes, or does neither. Two changes of the row of a turn wait for each other, and
+//! the later one sees what the earlier one wrote. Leases are measured by the clock of the database,
+//! so the clocks of the processes need not agree.
+//!
+//! An append locks no row, which makes it as cheap as an insert. It takes the next number of the
+//! turn's records, and so does a claim: of an append and a claim at the same time one gets the
+//! number, and the other one is refused and looks again. The rows of claims outlive the end of the
+//! turn, so that the append of an owner that was paused finds its number taken then, too.
 //!
 //! A connection may break after the server committed and before the answer came. So every
 //! statement can be sent again: an acceptance and a claim carry a random token, an append carries
@@ -35,6 +40,20 @@ macro_rules! kept {
     };
 }
 
+/// The number of a turn's next row of records.
+macro_rules! next {
+    () => {
+        "(SELECT coalesce(max(turn_record.number) + 1, 0) FROM turn_record WHERE turn = id)"
+    };
+}
+
+/// The row of records that a claim writes: none.
+macro_rules! claimed {
+    () => {
+        "'[]'"
+    };
+}
+
 /// Number of times that a statement is sent whose connection broke.
 const ATTEMPTS: u32 = 3;
 
@@ -59,21 +78,21 @@ statements! {
         SELECT $1, $2, $3, $4, $5, $6, $7, nextval('claim_number'), $8, ", now!("$9"), " + $8, session.id,
             CASE WHEN session.id IS NULL THEN NULL ELSE nextval('place_number') END
         FROM (SELECT 1) AS one LEFT JOIN session ON true
-        ON CONFLICT (id) DO UPDATE SET number = DEFAULT, agent = excluded.agent, digest = excluded.digest,
-            header = excluded.header, request = excluded.request, token = excluded.token, owner = excluded.owner,
-            fence = greatest(turn.fence + 1, excluded.fence), lease = excluded.lease, until = excluded.until,
-            session = excluded.session, place = excluded.place, waits = false, cancel = false, appended = 0, outcome = NULL, finished_at = NULL
-        WHERE turn.outcome IS NOT NULL AND turn.finished_at <= ", now!("$9"), " - ", kept!(), "
-        RETURNING fence";
-    KNOWN = "SELECT digest, outcome, fence, token = $2 AND outcome IS NULL FROM turn WHERE id = $1";
+        ON CONFLICT (id) DO NOTHING RETURNING fence";
+    KNOWN = "SELECT digest, outcome, fence, token = $2 AND outcome IS NULL,
+            outcome IS NOT NULL AND finished_at <= ", now!("$3"), " - ", kept!(), " FROM turn WHERE id = $1";
+    FORGET = "WITH old AS (
+            DELETE FROM turn WHERE id = $1 AND outcome IS NOT NULL AND finished_at <= ", now!("$2"), " - ", kept!(), "
+            RETURNING id
+        ) DELETE FROM turn_record USING old WHERE turn_record.turn = old.id";
+    /// Both parts see the turn as it was when the statement began; if it was claimed since, the number
+    /// is taken. The last column says that a third of the lease is over.
     APPEND = "WITH held AS (
-            UPDATE turn SET until = ", now!("$5"), " + lease, appended = $3 + 1
-            WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL AND appended = $3
-            RETURNING id, cancel
+            SELECT id, cancel, until < ", now!("$5"), " + lease * 2 / 3 FROM turn
+            WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL
         ), written AS (
             INSERT INTO turn_record (turn, number, json) SELECT id, $3, $4 FROM held
-            ON CONFLICT (turn, number) DO UPDATE SET json = excluded.json
-        ) SELECT cancel FROM held";
+        ) SELECT * FROM held";
     RENEW_ALL = "UPDATE turn SET until = ", now!("$2"), " + lease
         WHERE owner = $1 AND id = ANY($3) AND outcome IS NULL RETURNING id, cancel";
     FREE = "SELECT id, waits FROM turn WHERE outcome IS NULL AND (owner IS NULL OR until <= ", now!("$2"), ")
@@ -94,23 +113,28 @@ statements! {
     PURGE_SESSIONS = "DELETE FROM turn_session WHERE at <= ", now!("$1"), " - ", kept!();
     RENEW = "UPDATE turn SET until = ", now!("$3"), " + lease
         WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL RETURNING cancel";
-    HELD = "SELECT appended, cancel, (SELECT json FROM turn_record WHERE turn = id AND number = $3) FROM turn
+    HELD = "SELECT ", next!(), ", cancel, (SELECT json FROM turn_record WHERE turn = id AND turn_record.number = $3) FROM turn
         WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL";
     CANCEL = "UPDATE turn SET cancel = true WHERE id = $1 AND outcome IS NULL RETURNING id";
     FINISH = "WITH ended AS (
             UPDATE turn SET outcome = $3, finished_at = ", now!("$4"), ", owner = NULL, request = NULL
             WHERE id = $1 AND fence = $2 AND owner IS NOT NULL AND outcome IS NULL RETURNING id
         ), gone AS (
-            DELETE FROM turn_record USING ended WHERE turn_record.turn = ended.id
+            DELETE FROM turn_record USING ended WHERE turn_record.turn = ended.id AND json <> ", claimed!(), "
         ) SELECT id FROM ended";
     FINISHED = "SELECT id FROM turn WHERE id = $1 AND fence = $2 AND outcome = $3";
-    CLAIM = "UPDATE turn SET fence = greatest(fence + 1, nextval('claim_number')), token = $2, owner = $3, lease = $4,
-            until = ", now!("$5"), " + $4, waits = false
-        WHERE id = $1 AND outcome IS NULL AND (owner IS NULL OR until <= ", now!("$5"), ") RETURNING fence, appended";
-    CLAIMED = "SELECT fence, appended FROM turn WHERE id = $1 AND token = $2 AND owner IS NOT NULL AND outcome IS NULL";
+    CLAIM = "WITH claimed AS (
+            UPDATE turn SET fence = greatest(fence + 1, nextval('claim_number')), token = $2, owner = $3, lease = $4,
+                until = ", now!("$5"), " + $4, waits = false
+            WHERE id = $1 AND outcome IS NULL AND (owner IS NULL OR until <= ", now!("$5"), ") RETURNING id, fence
+        ), written AS (
+            INSERT INTO turn_record (turn, number, json) SELECT id, ", next!(), ", ", claimed!(), " FROM claimed
+            RETURNING number
+        ) SELECT fence, number + 1 FROM claimed, written";
+    CLAIMED = "SELECT fence, ", next!(), " FROM turn WHERE id = $1 AND token = $2 AND owner IS NOT NULL AND outcome IS NULL";
     RELEASE = "UPDATE turn SET owner = NULL WHERE id = $1 AND fence = $2";
     READ = "SELECT header, request, outcome, ARRAY(
-            SELECT json FROM turn_record WHERE turn = id AND turn_record.number < appended ORDER BY turn_record.number
+            SELECT json FROM turn_record WHERE turn = id ORDER BY turn_record.number
         ) FROM turn WHERE id = $1";
     UNFINISHED = "SELECT id FROM turn WHERE outcome IS NULL AND ($1::text IS NULL OR agent = $1) ORDER BY number";
     PURGE = "WITH old AS (
@@ -184,42 +208,56 @@ impl PostgresTurnJournal {
 
     /// Runs a statement that can be sent again, and does so when its connection broke. Returns its
     /// rows, and whether an earlier attempt may have taken effect.
-    async fn run(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<(Vec<Row>, bool), StoreError> {
+    async fn send(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<(Vec<Row>, bool), QueryError> {
         for attempt in 1.. {
             match self.database.query(sql, values).await {
                 Err(error) if error.retry_helps() && attempt < ATTEMPTS => tokio::time::sleep(PAUSE * attempt).await,
-                Err(error) => return Err(self.database.unwritten(error)),
+                Err(error) => return Err(error),
                 Ok(rows) => return Ok((rows, attempt > 1)),
             }
         }
         unreachable!("the last attempt returns")
     }
 
-    /// Appends one row of records as number `at`. Returns `None` if the turn is not held at that
-    /// number.
+    /// Runs a statement that can be sent again, and returns its rows.
+    async fn run(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        let sent = self.send(sql, values).await;
+        sent.map(|(rows, _)| rows)
+            .map_err(|error| self.database.unwritten(error))
+    }
+
+    /// Appends one row of records as number `at`, and renews the lease when a third of it is over.
+    /// Returns `None` if the turn is not held, or has that number already.
     async fn write(&self, claim: &Claim, json: &str, at: i64) -> Result<Option<HolderRequests>, StoreError> {
         let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
-        let (rows, _) = self.run(APPEND, &[&run, &fence, &at, &json, &now]).await?;
-        Ok(rows.first().map(requests))
+        let rows = match self.send(APPEND, &[&run, &fence, &at, &json, &now]).await {
+            Err(error) if error.is_conflict() => return Ok(None),
+            sent => sent.map_err(|error| self.database.unwritten(error))?.0,
+        };
+        let Some(row) = rows.first() else { return Ok(None) };
+        if row.get(2) {
+            // What is appended is appended: without a renewal the next append finds out.
+            if let Err(error) = self.renew(claim).await {
+                tracing::debug!(turn = %claim.run(), %error, "a lease was not renewed");
+            }
+        }
+        Ok(Some(requests(row.get(1))))
     }
 
     /// Returns the number of appends of a held turn; with them the row of number `at`, if there is
     /// one.
     async fn held(&self, claim: &Claim, at: i64) -> Result<(i64, HolderRequests, Option<String>), JournalError> {
         let (run, fence) = (column(claim.run().as_str()), number(claim.fence().0));
-        let (rows, _) = self.run(HELD, &[&run, &fence, &at]).await?;
+        let rows = self.run(HELD, &[&run, &fence, &at]).await?;
         let row = rows.first().ok_or_else(|| self.fenced(claim))?;
-        Ok((
-            row.get(0),
-            HolderRequests::default().with_cancel(row.get(1)),
-            row.get(2),
-        ))
+        Ok((row.get(0), requests(row.get(1)), row.get(2)))
     }
 
     async fn renew(&self, claim: &Claim) -> Result<HolderRequests, JournalError> {
         let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
-        let (rows, _) = self.run(RENEW, &[&run, &fence, &now]).await?;
-        rows.first().map(requests).ok_or_else(|| self.fenced(claim))
+        let rows = self.run(RENEW, &[&run, &fence, &now]).await?;
+        let row = rows.first().ok_or_else(|| self.fenced(claim))?;
+        Ok(requests(row.get(0)))
     }
 
     fn unreadable(&self, error: QueryError) -> JournalError {
@@ -268,13 +306,17 @@ impl TurnJournal for PostgresTurnJournal {
                 &now,
                 &session,
             ];
-            let (rows, _) = self.run(ACCEPT, &values).await?;
+            let rows = self.run(ACCEPT, &values).await?;
             if let Some(row) = rows.first() {
                 return Ok(Acceptance::New(self.hold(&accepted.run, row.get(0), 0)));
             }
-            let (rows, _) = self.run(KNOWN, &[&run, &token]).await?;
+            let rows = self.run(KNOWN, &[&run, &token, &now]).await?;
             // Another process may have removed the old outcome between the two statements.
             let Some(known) = rows.first() else { continue };
+            if known.get(4) {
+                self.run(FORGET, &[&run, &now]).await?;
+                continue;
+            }
             if known.get::<_, &str>(0) != digest {
                 let (session, message) = (accepted.key.session.clone(), accepted.key.message.clone());
                 return Err(JournalError::Conflict { session, message });
@@ -323,16 +365,16 @@ impl TurnJournal for PostgresTurnJournal {
     }
 
     async fn request_cancel(&self, run: &TurnId) -> Result<bool, JournalError> {
-        let (rows, _) = self.run(CANCEL, &[&column(run.as_str())]).await?;
+        let rows = self.run(CANCEL, &[&column(run.as_str())]).await?;
         Ok(!rows.is_empty())
     }
 
     async fn finish(&self, claim: &Claim, outcome: &RunBody) -> Result<(), JournalError> {
         let json = outcome.to_json().map_err(|error| self.unwritable(error))?;
         let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
-        let (mut rows, _) = self.run(FINISH, &[&run, &fence, &json.get(), &now]).await?;
+        let mut rows = self.run(FINISH, &[&run, &fence, &json.get(), &now]).await?;
         if rows.is_empty() {
-            (rows, _) = self.run(FINISHED, &[&run, &fence, &json.get()]).await?;
+            rows = self.run(FINISHED, &[&run, &fence, &json.get()]).await?;
         }
         if rows.is_empty() {
             return Err(self.fenced(claim));
@@ -348,9 +390,15 @@ impl TurnJournal for PostgresTurnJournal {
             number(lease.as_millis()),
             self.now(),
         );
-        let (mut rows, was_repeated) = self.run(CLAIM, &[&id, &token, &column(owner), &lease, &now]).await?;
+        let (mut rows, was_repeated) = loop {
+            match self.send(CLAIM, &[&id, &token, &column(owner), &lease, &now]).await {
+                // An append of the last holder was first.
+                Err(error) if error.is_conflict() => {}
+                sent => break sent.map_err(|error| self.database.unwritten(error))?,
+            }
+        };
         if rows.is_empty() && was_repeated {
-            (rows, _) = self.run(CLAIMED, &[&id, &token]).await?;
+            rows = self.run(CLAIMED, &[&id, &token]).await?;
         }
         Ok(rows.first().map(|row| self.hold(run, row.get(0), row.get(1))))
     }
@@ -366,13 +414,13 @@ impl TurnJournal for PostgresTurnJournal {
     }
 
     async fn read(&self, run: &TurnId) -> Result<Option<StoredRun>, JournalError> {
-        let (rows, _) = self.run(READ, &[&column(run.as_str())]).await?;
+        let rows = self.run(READ, &[&column(run.as_str())]).await?;
         let stored = rows.first().map(|row| stored(run.as_str(), row)).transpose();
         stored.map_err(|error| self.unreadable(error))
     }
 
     async fn unfinished(&self, query: &RunQuery) -> Result<Vec<TurnId>, JournalError> {
-        let (rows, _) = self.run(UNFINISHED, &[&query.agent.as_deref().map(column)]).await?;
+        let rows = self.run(UNFINISHED, &[&query.agent.as_deref().map(column)]).await?;
         Ok(rows.iter().map(run_of).collect())
     }
 
@@ -389,12 +437,12 @@ impl ClusterJournal for PostgresTurnJournal {
 
     async fn renew(&self, owner: &str, runs: &[TurnId]) -> Result<Vec<TurnId>, JournalError> {
         let runs: Vec<_> = runs.iter().map(|run| column(run.as_str())).collect();
-        let (rows, _) = self.run(RENEW_ALL, &[&column(owner), &self.now(), &runs]).await?;
+        let rows = self.run(RENEW_ALL, &[&column(owner), &self.now(), &runs]).await?;
         Ok(rows.iter().filter(|row| row.get(1)).map(run_of).collect())
     }
 
     async fn free(&self, query: &RunQuery) -> Result<Vec<FreeRun>, JournalError> {
-        let (rows, _) = self
+        let rows = self
             .run(FREE, &[&query.agent.as_deref().map(column), &self.now()])
             .await?;
         Ok(rows.iter().map(|row| FreeRun::new(run_of(row), row.get(1))).collect())
@@ -404,7 +452,7 @@ impl ClusterJournal for PostgresTurnJournal {
         let (run, fence, now) = (column(claim.run().as_str()), number(claim.fence().0), self.now());
         let values: [&(dyn ToSql + Sync); 3] = [&run, &fence, &now];
         loop {
-            let (rows, _) = self.run(IS_NEXT, &values).await?;
+            let rows = self.run(IS_NEXT, &values).await?;
             let row = rows.first().ok_or_else(|| self.fenced(claim))?;
             if row.get(0) {
                 return Ok(row.get(1));
@@ -415,7 +463,7 @@ impl ClusterJournal for PostgresTurnJournal {
 
     async fn leave_session(&self, claim: &Claim) -> Result<(), JournalError> {
         let (run, fence) = (column(claim.run().as_str()), number(claim.fence().0));
-        let (rows, _) = self.run(LEAVE, &[&run, &fence]).await?;
+        let rows = self.run(LEAVE, &[&run, &fence]).await?;
         rows.first().map(|_| ()).ok_or_else(|| self.fenced(claim))
     }
 }
@@ -430,8 +478,8 @@ fn run_of(row: &Row) -> TurnId {
     TurnId::from(from_column(row.get(0)))
 }
 
-fn requests(row: &Row) -> HolderRequests {
-    HolderRequests::default().with_cancel(row.get(0))
+fn requests(cancel: bool) -> HolderRequests {
+    HolderRequests::default().with_cancel(cancel)
 }
 
 /// Separates the identity of a turn, which is kept, from its request, which its end removes.
@@ -472,6 +520,30 @@ impl PostgresTurnJournal {
     pub(super) fn lose_the_last_answer(&self, claim: &Claim) {
         if let Some(held) = self.lock().get_mut(claim.run()) {
             held.appended -= 1;
+        }
+    }
+
+    /// Appends `json` by a statement that began before `meanwhile` and is carried out after it.
+    /// Returns `false` if its number was taken.
+    pub(super) async fn append_late(&self, claim: &Claim, json: &str, meanwhile: impl AsyncFnOnce()) -> bool {
+        let (appended, ..) = self.held(claim, 0).await.unwrap();
+        let mut client = self.database.client().await.unwrap();
+        let begun = client
+            .build_transaction()
+            .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead);
+        let begun = begun.start().await.unwrap();
+        begun.query("SELECT", &[]).await.unwrap();
+        meanwhile().await;
+        let (run, fence) = (column(claim.run().as_str()), number(claim.fence().0));
+        let values: [&(dyn ToSql + Sync); 5] = [&run, &fence, &appended, &json, &self.now()];
+        match begun.query(APPEND, &values).await.map_err(QueryError::from) {
+            Ok(rows) => {
+                assert_eq!(rows.len(), 1, "the statement sees the turn as it was");
+                begun.commit().await.unwrap();
+                true
+            }
+            Err(error) if error.is_conflict() => false,
+            Err(error) => panic!("{error:?}"),
         }
     }
 }

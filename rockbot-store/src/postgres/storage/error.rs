@@ -111,6 +111,11 @@ impl QueryError {
     pub(in crate::postgres) fn retry_helps(&self) -> bool {
         self.0.retry_helps()
     }
+
+    /// Returns `true` if the statement would have written a key that another one wrote.
+    pub(in crate::postgres) fn is_conflict(&self) -> bool {
+        StoreErrorKind::from(&self.0) == StoreErrorKind::Conflict
+    }
 }
 
 impl From<PostgresError> for QueryError {
@@ -168,12 +173,14 @@ fn of_connection(error: &tokio_postgres::Error) -> PostgresError {
 /// Tells passing refusals from the others, by the class of their code.
 fn kind(code: &SqlState) -> StoreErrorKind {
     const READ_ONLY: &str = "25006";
+    const UNIQUE: &str = "23505";
     match (code.code().get(..2).unwrap_or_default(), code.code()) {
         // A serialization failure, a deadlock, too many connections, no memory, a lock that was not
         // had in time, a statement that took too long, a server that stops or becomes the primary.
         ("08" | "40" | "57", _) | (_, "53300" | "53200" | "55P03" | READ_ONLY) => StoreErrorKind::Unavailable,
         ("53", _) => StoreErrorKind::Full,
         ("22", _) => StoreErrorKind::Invalid,
+        (_, UNIQUE) => StoreErrorKind::Conflict,
         ("XX", "XX001" | "XX002") => StoreErrorKind::Damaged,
         _ => StoreErrorKind::Io,
     }

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Transaction};
 use super::error::{PostgresError, QueryError};
 
 /// The migration to each version of the schema from the version before it.
-const VERSIONS: [&str; 3] = [TABLES, PLACES, DOCUMENTS];
+const VERSIONS: [&str; 4] = [TABLES, PLACES, DOCUMENTS, APPENDS];
 
 /// The newest version.
 const VERSION: i32 = VERSIONS.len() as i32;
@@ -20,8 +20,8 @@ const LOCK: i64 = 0x726b_6274;
 /// back. Rows of logs are never changed, only deleted.
 ///
 /// `turn.fence` comes from a sequence, so that the claim of a turn that was forgotten is never the
-/// claim of a turn that was accepted anew. Updates of `appended`, `until` and `cancel` touch no
-/// index, and a page keeps room for them.
+/// claim of a turn that was accepted anew. Updates of `until` and `cancel` touch no index, and a
+/// page keeps room for them.
 const TABLES: &str = "
 CREATE SEQUENCE claim_number;
 CREATE TABLE turn (id text PRIMARY KEY, number bigint GENERATED ALWAYS AS IDENTITY, agent text, digest text NOT NULL,
@@ -98,6 +98,13 @@ CREATE INDEX media_put ON media (put_at);
 
 CREATE TABLE shared_document (name text PRIMARY KEY, version bigint NOT NULL DEFAULT 0, json text,
     fence bigint NOT NULL, held_until bigint NOT NULL);
+";
+
+/// The rows of a turn count its appends. Rows beyond the count of before are what appends left that
+/// were too late. A process of the version before, which knows the count alone, writes no more.
+const APPENDS: &str = "
+DELETE FROM turn_record USING turn WHERE turn_record.turn = turn.id AND turn_record.number >= turn.appended;
+ALTER TABLE turn DROP COLUMN appended;
 ";
 
 /// Marks rows anew whose transactions are still to come: a backup of another server was restored,

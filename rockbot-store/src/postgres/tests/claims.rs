@@ -22,18 +22,18 @@ fn json(text: &str) -> RunBody {
     RawValue::from_string(text.to_owned()).unwrap().into()
 }
 
-fn record(text: &str) -> RunRecord {
+pub(super) fn record(text: &str) -> RunRecord {
     RunRecord::new(Timestamp::default(), json(text))
 }
 
-async fn accept(journal: &PostgresTurnJournal, name: &str, lease: Duration) -> Option<Claim> {
+pub(super) async fn accept(journal: &PostgresTurnJournal, name: &str, lease: Duration) -> Option<Claim> {
     match journal.accept(&run(name), "owner", lease).await.unwrap() {
         Acceptance::New(claim) => Some(claim),
         _ => None,
     }
 }
 
-async fn records(journal: &PostgresTurnJournal, name: &str) -> Vec<String> {
+pub(super) async fn records(journal: &PostgresTurnJournal, name: &str) -> Vec<String> {
     let stored = journal.read(&name.into()).await.unwrap().unwrap();
     let bodies = stored
         .records
@@ -139,6 +139,34 @@ async fn appends_of_an_owner_end_where_those_of_the_next_begin() {
             fences.len() > 15 && fences[0] < *fences.last().unwrap(),
             "the owners took turns: {fences:?}"
         );
+    })
+    .await;
+}
+
+/// A statement can see a turn as it was before another process claimed it.
+#[tokio::test]
+async fn an_append_that_is_late_is_refused_whatever_the_next_owner_did() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let open = async || server.open(&schema, PostgresOptions::default()).await.journal;
+        let (paused, other) = (open().await, open().await);
+        for (turn, (appends, finishes)) in [(0, false), (1, false), (0, true), (2, true)].into_iter().enumerate() {
+            let name = format!("turn {turn}");
+            let old = accept(&paused, &name, Duration::ZERO).await.unwrap();
+            paused.append(&old, &[record("1")]).await.unwrap();
+            let is_written = paused
+                .append_late(&old, "[]", async || {
+                    let new = other.claim(&(&*name).into(), "other", LEASE).await.unwrap().unwrap();
+                    for _ in 0..appends {
+                        other.append(&new, &[record("2")]).await.unwrap();
+                    }
+                    if finishes {
+                        other.finish(&new, &json("3")).await.unwrap();
+                    }
+                })
+                .await;
+            assert!(!is_written, "after {appends} appends, finished: {finishes}");
+        }
     })
     .await;
 }

@@ -7,6 +7,7 @@ use rockbot_core::store::SkillStore as _;
 use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::turn::{ClusterJournal, TurnJournal};
 
+use super::claims::{accept, record, records};
 use super::{TestServer, with_server};
 use crate::postgres::{Postgres, PostgresError, PostgresOptions};
 
@@ -77,7 +78,7 @@ async fn a_schema_of_a_newer_version_is_refused_by_name() {
         version(server, &schema, 99).await;
         let error = refused(&server.url, options).await;
         assert!(
-            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 3 } if named == schema),
+            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 4 } if named == schema),
             "{error:?}"
         );
     })
@@ -91,14 +92,17 @@ const SKILL: &str = r#"{"name": "tea", "summary": "", "content": "Boil water.", 
 async fn a_schema_of_the_first_version_is_migrated() {
     with_server(async |server| {
         let schema = server.new_schema();
-        server.open(&schema, PostgresOptions::default()).await;
+        let journal = server.open(&schema, PostgresOptions::default()).await.journal;
+        let claim = accept(&journal, "old", Duration::ZERO).await.unwrap();
+        journal.append(&claim, &[record("1")]).await.unwrap();
         let first = format!(
-            "SET search_path = {schema}; ALTER TABLE turn DROP COLUMN session, DROP COLUMN place, DROP COLUMN waits;
+            "SET search_path = {schema}; ALTER TABLE turn DROP COLUMN session, DROP COLUMN place, DROP COLUMN waits,
+                ADD COLUMN appended bigint NOT NULL DEFAULT 1;
              DROP INDEX turn_owner; DROP TABLE turn_session; DROP SEQUENCE place_number;
              DROP TABLE memory, deleted_document, media, shared_document; ALTER TABLE skill DROP COLUMN changed;
              INSERT INTO skill VALUES ('local', 'tea', '{SKILL}');
              DELETE FROM schema_version; INSERT INTO schema_version VALUES (1);
-             INSERT INTO turn (id, digest, header, token, fence, lease, until) VALUES ('old', '', '', '', 1, 1, 1)"
+             INSERT INTO turn_record VALUES ('old', 1, 'late')"
         );
         server.sql(&first).await;
         let stores = server.open(&schema, PostgresOptions::default()).await;
@@ -114,6 +118,7 @@ async fn a_schema_of_the_first_version_is_migrated() {
             journal.enter_session(&claim).await.unwrap(),
             "an old turn waits for none"
         );
+        assert_eq!(records(&journal, "old").await, ["1"]);
     })
     .await;
 }

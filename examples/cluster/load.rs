@@ -1,9 +1,11 @@
 //! The load: conversations whose messages do not wait for answers.
 
-use std::sync::Arc;
+use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
+use futures_util::stream::FuturesOrdered;
 use rockbot::message::{AgentReply, MessageEnvelope, RequestError, UserMessage};
 use rockbot::prelude::*;
 use tokio::time::{Instant, sleep};
@@ -18,24 +20,34 @@ const ATTEMPTS: u32 = 10;
 pub(crate) type Answers = Vec<Vec<Option<Duration>>>;
 
 /// Sends the messages of all conversations, and waits for their answers.
-pub(crate) async fn run(arguments: &Arguments, user: &Arc<UserProxy>) -> Result<Answers, BoxError> {
+pub(crate) async fn run(arguments: &Arguments, user: &UserProxy) -> Result<Answers, BoxError> {
     let pause = arguments.time / u32::try_from(arguments.messages)?;
     let talk = async |session: usize| {
         // The conversations do not all begin at once.
         sleep(pause * u32::try_from(session)? / u32::try_from(arguments.sessions)?).await;
-        let mut waiting = Vec::new();
-        for number in 1..=arguments.messages {
-            let user = user.clone();
-            waiting.push(tokio::spawn(async move { ask(&user, session, number).await }));
-            sleep(pause).await;
-        }
-        let mut answers = Vec::new();
-        for answer in waiting {
-            answers.push(answer.await?);
-        }
-        Ok::<_, BoxError>(answers)
+        Ok::<_, BoxError>(talk(arguments, user, session, pause).await)
     };
-    join_all((0..arguments.sessions).map(talk)).await.into_iter().collect()
+    try_join_all((0..arguments.sessions).map(talk)).await
+}
+
+/// Sends the messages of a conversation one after another, with a pause between them.
+///
+/// They are one task: in tasks of their own, two of them could overtake each other before they are
+/// sent.
+async fn talk(arguments: &Arguments, user: &UserProxy, session: usize, pause: Duration) -> Vec<Option<Duration>> {
+    let (mut waiting, mut answers) = (FuturesOrdered::new(), Vec::new());
+    for number in 1..=arguments.messages {
+        waiting.push_back(ask(user, session, number));
+        let mut next = pin!(sleep(pause));
+        loop {
+            tokio::select! {
+                Some(answer) = waiting.next() => answers.push(answer),
+                () = &mut next => break,
+            }
+        }
+    }
+    answers.extend(waiting.collect::<Vec<_>>().await);
+    answers
 }
 
 /// The text that a message has noted.

@@ -67,7 +67,7 @@ async fn drive(arguments: Arguments) -> Result<bool, BoxError> {
     };
     let bus = bus(&arguments).await?;
     let mut fleet = Fleet::start(&arguments).await?;
-    let user = Arc::new(UserProxy::new(bus.clone(), "user").with_time_limit(PATIENCE));
+    let user = UserProxy::new(bus.clone(), "user").with_time_limit(PATIENCE);
     let answers = tokio::select! {
         answers = load::run(&arguments, &user) => answers?,
         trouble = fleet.trouble() => return trouble.map(|()| false),

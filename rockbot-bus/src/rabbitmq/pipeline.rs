@@ -7,7 +7,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -27,9 +27,9 @@ const MAX_IN_FLIGHT: usize = 64;
 /// message opens it again.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    requests: Mutex<Option<mpsc::Sender<Request>>>,
-    /// Held while the channel is opened.
-    opening: FairMutex<()>,
+    /// Held by a message until it has its place in flight, also while it opens the channel. Otherwise a
+    /// later message, perhaps of the same conversation, gets the place while this one wakes up.
+    requests: FairMutex<Option<mpsc::Sender<Request>>>,
 }
 
 /// A message to publish.
@@ -60,15 +60,17 @@ impl Pipeline {
         lost: &CancellationToken,
         message: &Outgoing<'_>,
     ) -> lapin::Result<Published> {
-        let requests = match self.open_channel() {
-            Some(requests) => requests,
+        let mut requests = self.requests.lock().await;
+        let open = match requests.take().filter(|requests| !requests.is_closed()) {
+            Some(open) => open,
             // Boxed, since hardly a message opens the channel.
-            None => Box::pin(self.open(connection, lost)).await?,
+            None => Box::pin(open(connection, lost)).await?,
         };
+        let open = requests.insert(open);
         // The task ends with its channel, whatever waits for it.
         let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
         // A message that gets no place was not sent, so its next copy is the first copy.
-        let place = requests.reserve().await.map_err(|_| ended())?;
+        let place = open.reserve().await.map_err(|_| ended())?;
         let (reply, published) = oneshot::channel();
         let route = message.route;
         let properties = message.next_properties();
@@ -82,27 +84,19 @@ impl Pipeline {
             properties,
             reply,
         });
+        drop(requests);
         published.await.unwrap_or_else(|_| Err(ended()))
     }
+}
 
-    fn open_channel(&self) -> Option<mpsc::Sender<Request>> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.as_ref().filter(|requests| !requests.is_closed()).cloned()
-    }
-
-    async fn open(&self, connection: &Connection, lost: &CancellationToken) -> lapin::Result<mpsc::Sender<Request>> {
-        let _opening = self.opening.lock().await;
-        if let Some(requests) = self.open_channel() {
-            return Ok(requests);
-        }
-        let channel = channels::open(connection).await?;
-        let (sender, requests) = mpsc::channel(MAX_IN_FLIGHT);
-        let publishing = InFlight::new(channel).run(requests);
-        let lost = lost.clone();
-        tokio::spawn(async move { lost.run_until_cancelled(publishing).await });
-        let mut open = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(open.insert(sender).clone())
-    }
+/// Opens a channel, and the task that publishes over it.
+async fn open(connection: &Connection, lost: &CancellationToken) -> lapin::Result<mpsc::Sender<Request>> {
+    let channel = channels::open(connection).await?;
+    let (sender, requests) = mpsc::channel(MAX_IN_FLIGHT);
+    let publishing = InFlight::new(channel).run(requests);
+    let lost = lost.clone();
+    tokio::spawn(async move { lost.run_until_cancelled(publishing).await });
+    Ok(sender)
 }
 
 /// The messages of a channel that were not answered yet.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::{Mutex as FairMutex, oneshot};
 use tokio::time;
 
 use super::{
@@ -58,7 +58,9 @@ pub struct RequestClient {
     time_limit: Duration,
     ids: Arc<dyn IdSource>,
     waiting: Arc<PendingRequests>,
-    subscription: OnceCell<Subscription>,
+    /// The first request subscribes, and requests that begin meanwhile wait: each is sent after the
+    /// requests that began before it.
+    subscription: FairMutex<Option<Subscription>>,
 }
 
 impl RequestClient {
@@ -73,7 +75,7 @@ impl RequestClient {
             time_limit: Duration::from_secs(180),
             ids: Arc::new(RandomIds),
             waiting: Arc::default(),
-            subscription: OnceCell::new(),
+            subscription: FairMutex::default(),
         }
     }
 
@@ -206,8 +208,12 @@ impl RequestClient {
         is_answer: Option<IsAnswer>,
         is_sending: &AtomicBool,
     ) -> Result<Arc<MessageEnvelope>, RequestError> {
-        let listening = self.subscription.get_or_try_init(|| self.listen()).await;
-        listening.map_err(|error| RequestError::not_sent(topic, Some(error)))?;
+        let mut subscription = self.subscription.lock().await;
+        if subscription.is_none() {
+            let listening = self.listen().await;
+            *subscription = Some(listening.map_err(|error| RequestError::not_sent(topic, Some(error)))?);
+        }
+        drop(subscription);
         is_sending.store(true, Ordering::Relaxed);
         let waiter = Waiter::new(&self.waiting, correlation, is_answer);
         if self.bus.publish(topic, Arc::new(question)).await? == Reach::NoSubscribers {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use rockbot_core::messaging::{
     BusError, Disposition, MessagePublisher as _, MessageSubscriberExt as _, Reach, RetryPolicy, SubscribeOptions,
 };
@@ -43,6 +45,26 @@ async fn publishers_at_once_learn_of_their_own_message() {
             ended.unwrap();
         }
         assert_eq!(inbox.texts(200).await.len(), 200);
+    })
+    .await;
+}
+
+/// A message waits for its place among many, and a later one of the same conversation finds one free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_sent_in_the_order_in_which_they_were_begun() {
+    with_broker(async |broker| {
+        let bus = broker.bus().await;
+        let (seen, mut inbox) = inbox();
+        let _subscription = bus.on("a", &broker.name("s"), seen).await.unwrap();
+        let texts: Vec<_> = (0..1000).map(|number| number.to_string()).collect();
+        let mut begun = FuturesUnordered::new();
+        for number in &texts {
+            begun.push(bus.publish("a", text(number).into()));
+            let _ = futures_util::poll!(begun.next());
+            tokio::task::yield_now().await;
+        }
+        assert!(begun.all(async |reach| reach.is_ok()).await);
+        assert_eq!(inbox.texts(texts.len()).await, texts);
     })
     .await;
 }

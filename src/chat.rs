@@ -48,5 +48,5 @@ pub use rockbot_host::text_calling::{TextCallFallback, TextCallingClient};
 pub use rockbot_llm::{
     AnthropicChat, ChatTiers, CircuitBreaker, Fallback, GatewayLayer, KeywordTierSelector, Meter, ModelGateway,
     OfflineModel, OpenAiChat, OpenAiEmbeddings, OpenAiResponses, PermitLimits, Permits, PriceTable, Retry, RetryPolicy,
-    TimeLimit, model_client, probe, probe_turn,
+    SharedPermits, TimeLimit, model_client, probe, probe_turn,
 };

@@ -66,7 +66,7 @@ pub use anthropic::{AnthropicChat, AnthropicChatBuilder};
 pub use error::LlmConfigError;
 pub use gateway::{
     ChatService, CircuitBreaker, Fallback, GatewayLayer, GatewayLayerService, Meter, ModelGateway, ModelGatewayBuilder,
-    Permits, Retry,
+    Permits, Retry, SharedPermits,
 };
 pub use http::{ServerCheck, SettingNames};
 pub use limits::{PermitLimits, TimeLimit};

@@ -8,8 +8,8 @@ use rockbot::message::InProcessBus;
 use rockbot::message::pulsar::PulsarSettings;
 use rockbot::message::rabbitmq::RabbitMqSettings;
 use rockbot::prelude::*;
-use rockbot::store::PostgresSettings;
 use rockbot::tool_services::ToolServices;
+use rockbot_cli::host::database::Database;
 
 /// The variable that makes the test write the reference instead of comparing it.
 const UPDATE: &str = "UPDATE_SETTINGS";
@@ -90,7 +90,7 @@ fn read() -> Config {
     let config = Config::new().with_text("agent.toml", EVERYTHING).unwrap();
     RabbitMqSettings::read(&config, folder.path()).unwrap();
     PulsarSettings::read(&config, folder.path()).unwrap();
-    PostgresSettings::from_config(&config).unwrap();
+    Database::unconnected(&config).unwrap();
     let builder = AgentHost::configured(&config, folder.path()).unwrap();
     let services = ToolServices::new().folder(folder.path());
     let built = builder.bus(InProcessBus::new()).add(services).build();

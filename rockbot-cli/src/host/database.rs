@@ -1,17 +1,27 @@
-//! The database of a program: the stores of the section `Postgres`.
+//! The database of a program: the stores of the section `Postgres`, and the permits for models that
+//! its processes share.
 
 use rockbot::Principal;
 use rockbot::agent::AgentHostBuilder;
+#[cfg(feature = "postgres")]
+use rockbot::chat::SharedPermits;
 use rockbot::config::Config;
 use rockbot::prelude::*;
 #[cfg(feature = "postgres")]
 use rockbot::store::{Postgres, PostgresSettings};
 
 /// The stores of a database, if the settings name one.
+///
+/// Beside the settings of [`PostgresSettings`](rockbot::store::PostgresSettings), `Postgres.ModelCalls`
+/// is the maximum number of model calls at a time, of all processes of the database together. No limit
+/// by default.
 #[derive(Debug)]
 pub struct Database {
     #[cfg(feature = "postgres")]
     stores: Option<Postgres>,
+    /// Maximum number of model calls at a time, of all processes.
+    #[cfg(feature = "postgres")]
+    model_calls: Option<usize>,
 }
 
 #[cfg(feature = "postgres")]
@@ -22,11 +32,13 @@ impl Database {
     ///
     /// Returns an error if a setting is invalid, or if the database cannot be opened.
     pub async fn connect(config: &Config) -> Result<Self, BoxError> {
-        let stores = match PostgresSettings::from_config(config)? {
+        let settings = PostgresSettings::from_config(config)?;
+        let model_calls = config.section("Postgres")?.get("ModelCalls")?;
+        let stores = match settings {
             Some(settings) => Some(settings.connect().await?),
             None => None,
         };
-        Ok(Self { stores })
+        Ok(Self { stores, model_calls })
     }
 
     /// Checks the settings, and adds nothing to an agent.
@@ -36,7 +48,11 @@ impl Database {
     /// Returns an error if a setting is invalid.
     pub fn unconnected(config: &Config) -> Result<Self, BoxError> {
         PostgresSettings::from_config(config)?;
-        Ok(Self { stores: None })
+        let model_calls = config.section("Postgres")?.get("ModelCalls")?;
+        Ok(Self {
+            stores: None,
+            model_calls,
+        })
     }
 
     /// Returns the principals that have data in the database.
@@ -51,9 +67,15 @@ impl Database {
         }
     }
 
-    /// Adds the stores to the agent.
+    /// Adds the stores to the agent, and with the setting `Postgres.ModelCalls` the permits that its
+    /// processes share.
     pub fn add_to(self, builder: AgentHostBuilder) -> AgentHostBuilder {
-        self.stores.into_iter().fold(builder, AgentHostBuilder::add)
+        let Some(stores) = self.stores else { return builder };
+        let builder = match self.model_calls {
+            Some(most) => builder.chat_layer(SharedPermits::new(stores.shared_documents.clone(), most)),
+            None => builder,
+        };
+        builder.add(stores)
     }
 }
 

@@ -13,9 +13,11 @@ mod fallback;
 mod in_flight;
 mod layer;
 mod meter;
+mod permit_ledger;
 mod permits;
 mod queue;
 mod retry;
+mod shared_permits;
 mod time_limit;
 
 use std::fmt;
@@ -34,6 +36,7 @@ pub use self::layer::{ChatService, GatewayLayer, GatewayLayerService};
 pub use self::meter::Meter;
 pub use self::permits::Permits;
 pub use self::retry::Retry;
+pub use self::shared_permits::SharedPermits;
 
 use self::in_flight::InFlight;
 use self::layer::{LayeredClient, ServiceClient};

@@ -1,8 +1,14 @@
 //! Two processes of one agent that run at the same time: each host here has what a process has.
 
+use std::future::IntoFuture as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use rockbot::chat::SharedPermits;
+use rockbot_core::chat::{ChatCall, ChatClient, ChatError, ChatResponse, ModelInfo, ModelTier};
 use rockbot_core::store::ConversationMemory as _;
 use rockbot_core::testing::ScriptedModel;
 use rockbot_core::tool::tool;
@@ -169,6 +175,47 @@ async fn a_turn_of_a_newer_version_is_left_to_a_process_that_knows_it() {
         until(async || journal.cluster().unwrap().free(&RunQuery::all()).await.unwrap().len() == 1).await;
         let stored = journal.read(&"clerk/newer".into()).await.unwrap().unwrap();
         assert!(matches!(stored.state, RunState::Unfinished));
+    })
+    .await;
+}
+
+/// A model that takes a while, and counts the calls that it has and had at most.
+#[derive(Debug, Clone, Default)]
+struct Slow(Arc<(AtomicUsize, AtomicUsize)>);
+
+#[async_trait]
+impl ChatClient for Slow {
+    async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
+        let (running, most) = &*self.0;
+        most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        sleep(Duration::from_millis(50)).await;
+        running.fetch_sub(1, Ordering::SeqCst);
+        Ok(ChatResponse::text("Done."))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
+#[tokio::test]
+async fn two_processes_share_permits_for_models() {
+    with_schema(async |schema| {
+        let model = Slow::default();
+        let process = async || {
+            let stores = schema.connect().await;
+            let permits = SharedPermits::new(stores.shared_documents.clone(), 2);
+            let host = AgentHost::builder("clerk").chat(model.clone()).chat_layer(permits);
+            host.add(stores).build().unwrap()
+        };
+        let (first, second) = (process().await, process().await);
+        let asks = (0..10).flat_map(|number| {
+            [&first, &second].map(|host| host.agent().ask(format!("s{number}"), "Hi").into_future())
+        });
+        for answer in join_all(asks).await {
+            answer.unwrap();
+        }
+        assert_eq!(model.0.1.load(Ordering::SeqCst), 2);
     })
     .await;
 }

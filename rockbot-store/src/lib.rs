@@ -16,6 +16,7 @@
 //! | `SkillUsageStore` | [`FileSkillUsageStore`](file::FileSkillUsageStore) | `SqliteSkillUsageStore` | `PostgresSkillUsageStore` |
 //! | `RulesStore` | [`FileRulesStore`](file::FileRulesStore) | `SqliteRulesStore` | `PostgresRulesStore` |
 //! | `FeedbackStore` | [`FileFeedbackStore`](file::FileFeedbackStore) | `SqliteFeedbackStore` | `PostgresFeedbackStore` |
+//! | `VectorCache` | [`FileVectorCache`](file::FileVectorCache) | | `PostgresVectorCache` |
 //! | `SharedDocuments` | | | `PostgresSharedDocuments` |
 //!
 //! A store in files is a folder that one process at a time can open. A store never leaves its

@@ -11,7 +11,6 @@ use rockbot_core::embedding::{Embedding, EmbeddingError};
 use rockbot_core::store::StoreError;
 use rockbot_core::support::loggable;
 use rockbot_core::{BoxError, Digest, MemoryId, Principal};
-use rockbot_store::kit::blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -93,8 +92,10 @@ impl Embedder {
             if wanted.is_empty() {
                 return Ok(());
             }
-            // Only the call is cancelled; writing the file afterwards runs to its end, so that the file stays
-            // consistent.
+            let Some(wanted) = self.uncached(principal, &index, wanted).await else {
+                continue;
+            };
+            // Only the call is cancelled: what it cost is kept.
             let asked = stop.run_until_cancelled(self.ask(principal, &index, &wanted)).await;
             let Some(vectors) = asked else {
                 return Ok(());
@@ -125,6 +126,26 @@ impl Embedder {
             }
         }
         Ok(wanted)
+    }
+
+    /// Takes the vectors that another process has computed. Returns the entries that still need one;
+    /// `None` if there are none.
+    async fn uncached(
+        &self,
+        principal: &Principal,
+        index: &Index,
+        wanted: Vec<EmbeddingRequest>,
+    ) -> Option<Vec<EmbeddingRequest>> {
+        let keys: Vec<_> = wanted.iter().map(|wanted| wanted.key).collect();
+        let cached = self.0.cached(principal, &keys).await;
+        let is_cached = |wanted: &EmbeddingRequest| {
+            let vector = cached.get(&wanted.key);
+            vector
+                .inspect(|vector| index.keep(&wanted.id, wanted.key, vector))
+                .is_some()
+        };
+        let rest: Vec<_> = wanted.into_iter().filter(|wanted| !is_cached(wanted)).collect();
+        Some(rest).filter(|rest| !rest.is_empty())
     }
 
     /// Embeds the texts; returns `None` for each text that the model rejects.
@@ -190,32 +211,24 @@ impl Embedder {
                 None => index.refuse(&wanted.id, wanted.key),
             }
         }
-        if let Err(error) = self.file(principal, index, known).await {
+        if let Err(error) = self.cache(principal, index, &known).await {
             tracing::warn!(%error, "vectors of memories are asked for again after a restart");
         }
     }
 
-    async fn file(
+    async fn cache(
         &self,
         principal: &Principal,
-        index: &Arc<Index>,
-        vectors: Vec<(Digest, Embedding)>,
+        index: &Index,
+        vectors: &[(Digest, Embedding)],
     ) -> Result<(), StoreError> {
-        let Some(files) = self.0.files.clone() else {
-            return Ok(());
-        };
-        let principal = principal.clone();
-        let index = index.clone();
-        blocking(move || {
-            let lines: Vec<_> = vectors.iter().map(|(key, vector)| (*key, vector.values())).collect();
-            files.append(&principal, &lines)?;
-            if index.filed(lines.len()) {
-                files.replace(&principal, &index.file_anew())
-            } else {
-                Ok(())
-            }
-        })
-        .await
+        let Some(cache) = &self.0.cache else { return Ok(()) };
+        let count = cache.add(principal, vectors).await?;
+        let texts = index.texts();
+        if count > 2 * texts.len() + 1000 {
+            cache.retain(principal, &texts).await?;
+        }
+        Ok(())
     }
 }
 

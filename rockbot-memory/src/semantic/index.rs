@@ -29,8 +29,6 @@ struct IndexState {
     scanned: Option<Instant>,
     /// Number of changes so far; the logical clock of the index.
     notes: u64,
-    /// Number of vectors in the file.
-    filed: usize,
 }
 
 /// The index's knowledge of an entry.
@@ -50,11 +48,6 @@ impl Index {
 
     fn write(&self) -> RwLockWriteGuard<'_, IndexState> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns `true` before the first scan.
-    pub(super) fn is_new(&self) -> bool {
-        self.read().scanned.is_none()
     }
 
     /// Returns `true` if a scan is due.
@@ -78,9 +71,20 @@ impl Index {
         self.write().note(id, key)
     }
 
-    /// Records all entries as scanned at the logical time `then`, and the vectors known from the
-    /// file. Entries that changed after `then` keep their newer state.
-    pub(super) fn rescan(&self, then: u64, entries: &BTreeMap<MemoryId, Digest>, filed: &StoredVectors) {
+    /// Returns the texts among `entries` that have no vector here.
+    pub(super) fn missing(&self, entries: &BTreeMap<MemoryId, Digest>) -> Vec<Digest> {
+        let state = self.read();
+        let lacks = |id, key| {
+            let has_text = state.texts.get(id).is_some_and(|text| text.key == key);
+            !(has_text && state.vectors.contains(id))
+        };
+        let missing = entries.iter().filter(|&(id, key)| lacks(id, *key));
+        missing.map(|(_, key)| *key).collect()
+    }
+
+    /// Records all entries as scanned at the logical time `then`, and vectors from the cache. Entries
+    /// that changed after `then` keep their newer state.
+    pub(super) fn rescan(&self, then: u64, entries: &BTreeMap<MemoryId, Digest>, cached: &HashMap<Digest, Embedding>) {
         let mut state = self.write();
         let is_gone = |(id, text): (&MemoryId, &IndexedEntry)| {
             (text.noted <= then && !entries.contains_key(id)).then(|| id.clone())
@@ -93,11 +97,10 @@ impl Index {
             if state.texts.get(id).is_none_or(|text| text.noted <= then) {
                 state.note(id, Some(*key));
             }
-            if let Some(vector) = filed.vectors.get(key) {
+            if let Some(vector) = cached.get(key) {
                 state.keep(id, *key, vector);
             }
         }
-        state.filed += filed.lines;
         state.scanned = Some(Instant::now());
     }
 
@@ -144,21 +147,9 @@ impl Index {
         self.read().texts.get(id).is_some_and(|text| text.key == key)
     }
 
-    /// Counts vectors written to the file. Returns `true` if the file needs compaction.
-    pub(super) fn filed(&self, count: usize) -> bool {
-        let mut state = self.write();
-        state.filed += count;
-        state.filed > 2 * state.texts.len() + 1000
-    }
-
-    /// Returns all vectors, to rewrite the file with nothing else.
-    pub(super) fn file_anew(&self) -> Vec<(Digest, Vec<f32>)> {
-        let mut state = self.write();
-        let vectors = state.vectors.iter();
-        let filed = vectors.filter_map(|(id, values)| Some((state.texts.get(id)?.key, values.to_vec())));
-        let filed: Vec<_> = filed.collect();
-        state.filed = filed.len();
-        filed
+    /// Returns the texts of all entries.
+    pub(super) fn texts(&self) -> Vec<Digest> {
+        self.read().texts.values().map(|text| text.key).collect()
     }
 }
 
@@ -192,12 +183,4 @@ impl IndexState {
         let is_pending = |(id, text): &(&MemoryId, &IndexedEntry)| !text.is_refused && !self.vectors.contains(*id);
         self.texts.iter().filter(is_pending).map(|(id, _)| id)
     }
-}
-
-/// The vectors read from a principal's file.
-#[derive(Debug, Default)]
-pub(super) struct StoredVectors {
-    pub(super) vectors: HashMap<Digest, Embedding>,
-    /// Number of lines, unreadable ones included.
-    pub(super) lines: usize,
 }

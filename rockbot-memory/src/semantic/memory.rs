@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use futures_util::future;
 use rockbot_core::embedding::{Embedding, EmbeddingClient};
 use rockbot_core::search::Ranked;
-use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError};
+use rockbot_core::store::{LongTermMemory, MemoryEntry, MemoryQuery, Remembered, StoreError, VectorCache};
 use rockbot_core::{MemoryId, Principal, Timestamp};
+use rockbot_store::file::FileVectorCache;
 use rockbot_store::kit::{PrincipalCache, blocking};
 use tokio::time::{Instant, timeout};
 
@@ -18,7 +19,6 @@ use super::index::Index;
 use super::pending::PendingPrincipals;
 use super::queries::Queries;
 use super::shared::SemanticState;
-use super::vector_file::VectorFiles;
 use super::{Embedder, SemanticMemoryOptions};
 
 /// Minimum number of hits that each search contributes before fusion.
@@ -78,12 +78,16 @@ impl SemanticMemory {
         client: impl EmbeddingClient,
         options: SemanticMemoryOptions,
     ) -> Result<(Self, Embedder), StoreError> {
-        let files = options.folder.clone().map(VectorFiles::open).transpose()?;
+        let cache = match (&options.cache, &options.folder) {
+            (Some(cache), _) => Some(cache.clone()),
+            (None, Some(folder)) => Some(Arc::new(FileVectorCache::open(folder)?) as Arc<dyn VectorCache>),
+            (None, None) => None,
+        };
         let shared = Arc::new(SemanticState {
             store,
             client: Arc::new(client),
             indexes: PrincipalCache::default(),
-            files: files.map(Arc::new),
+            cache,
             pending: PendingPrincipals::default(),
             health: Health::default(),
             max_text: options.max_text,

@@ -12,11 +12,11 @@
 //! with the hits by words. Without a vector in time, search falls back to words, and for 30
 //! seconds no search waits for the model.
 //!
-//! **Vectors are cached** in `vectors.jsonl`, vectors of other principals in
-//! `@{principal}/vectors.jsonl`, by the digest of the model's name and the text: an unchanged
-//! entry is not embedded again after a restart, and vectors of different models never mix. The
-//! file may be deleted while the store is closed; missing or damaged vectors are computed again.
-//! It is compacted when it has more than twice as many vectors as there are entries, plus 1000.
+//! **Vectors are cached** in a folder or a database, by the digest of the model's name and the text:
+//! an unchanged entry is not embedded again after a restart or in another process, and vectors of
+//! different models never mix. The cache may be deleted while the store is closed; missing or
+//! damaged vectors are computed again. It is compacted when it has more than twice as many vectors
+//! as there are entries, plus 1000.
 //!
 //! [`EmbeddingClient`]: rockbot_core::embedding::EmbeddingClient
 
@@ -31,7 +31,6 @@ mod queries;
 mod shared;
 #[cfg(test)]
 mod tests;
-mod vector_file;
 
 pub use embedder::Embedder;
 pub use memory::SemanticMemory;

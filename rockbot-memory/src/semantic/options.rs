@@ -1,7 +1,10 @@
 //! Options of semantic search.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use rockbot_core::store::VectorCache;
 
 /// Options of a [`SemanticMemory`](super::SemanticMemory).
 #[derive(Debug, Clone)]
@@ -11,6 +14,10 @@ pub struct SemanticMemoryOptions {
     /// [`Memory::embeddings`](crate::Memory::embeddings) uses `embeddings` below the host's data
     /// folder, if it has one.
     pub folder: Option<PathBuf>,
+    /// Vector cache, which takes precedence over a folder. Default: none;
+    /// [`Memory::embeddings`](crate::Memory::embeddings) uses the cache of the host's database, if it
+    /// has one and no folder is set, so that each entry is embedded in one process for all.
+    pub cache: Option<Arc<dyn VectorCache>>,
     /// Maximum time that a search waits for the index and for the vector of its query. Default 1
     /// second: a host gives its context sources 2.
     pub query_time_limit: Duration,
@@ -30,6 +37,7 @@ impl Default for SemanticMemoryOptions {
     fn default() -> Self {
         Self {
             folder: None,
+            cache: None,
             query_time_limit: Duration::from_secs(1),
             min_similarity: 0.3,
             duplicate_similarity: 0.85,
@@ -45,6 +53,15 @@ impl SemanticMemoryOptions {
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets the vector cache, which takes precedence over a folder. Default: none;
+    /// [`Memory::embeddings`](crate::Memory::embeddings) uses the cache of the host's database, if it
+    /// has one and no folder is set.
+    #[must_use]
+    pub fn with_cache(mut self, cache: impl VectorCache) -> Self {
+        self.cache = Some(Arc::new(cache));
         self
     }
 

@@ -1,21 +1,20 @@
 //! State shared by search and embedder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rockbot_core::chat::{ChatError, ChatErrorKind};
 use rockbot_core::embedding::{Embedding, EmbeddingCall, EmbeddingClient, EmbeddingError};
-use rockbot_core::store::{LongTermMemory, MemoryEntry, StoreError};
+use rockbot_core::store::{LongTermMemory, MemoryEntry, StoreError, VectorCache};
 use rockbot_core::support::deadline_after;
 use rockbot_core::{CallContext, Digest, MemoryId, Principal};
 use rockbot_store::kit::{PrincipalCache, blocking};
 use tokio::time::timeout;
 
 use super::health::Health;
-use super::index::{Index, StoredVectors};
+use super::index::Index;
 use super::pending::PendingPrincipals;
-use super::vector_file::VectorFiles;
 
 /// Session id of embedding calls, which belong to no conversation.
 const SESSION: &str = "embeddings";
@@ -25,7 +24,7 @@ pub(super) struct SemanticState {
     pub(super) store: Arc<dyn LongTermMemory>,
     pub(super) client: Arc<dyn EmbeddingClient>,
     pub(super) indexes: PrincipalCache<Index>,
-    pub(super) files: Option<Arc<VectorFiles>>,
+    pub(super) cache: Option<Arc<dyn VectorCache>>,
     pub(super) pending: PendingPrincipals,
     pub(super) health: Health,
     pub(super) max_text: usize,
@@ -69,39 +68,34 @@ impl SemanticState {
     }
 
     async fn rescan(self: &Arc<Self>, principal: &Principal, index: &Arc<Index>) -> Result<(), StoreError> {
-        let filed = if index.is_new() {
-            self.load(principal).await
-        } else {
-            StoredVectors::default()
-        };
         let then = index.now();
         let entries = self.store.list(principal).await?;
-        let shared = self.clone();
-        let scanned = index.clone();
-        blocking(move || {
-            let keys = entries
-                .iter()
-                .filter_map(|entry| Some((entry.id.clone(), shared.key(entry)?)));
-            scanned.rescan(then, &keys.collect::<BTreeMap<_, _>>(), &filed);
-            Ok(())
+        let (shared, scanned) = (self.clone(), index.clone());
+        let (keys, missing) = blocking(move || {
+            let key = |entry: &Arc<MemoryEntry>| Some((entry.id.clone(), shared.key(entry)?));
+            let keys: BTreeMap<_, _> = entries.iter().filter_map(key).collect();
+            let missing = scanned.missing(&keys);
+            Ok((keys, missing))
         })
         .await?;
+        let cached = self.cached(principal, &missing).await;
+        index.rescan(then, &keys, &cached);
         if index.count_pending() > 0 {
             self.pending.add(principal);
         }
         Ok(())
     }
 
-    async fn load(&self, principal: &Principal) -> StoredVectors {
-        let Some(files) = self.files.clone() else {
-            return StoredVectors::default();
+    /// Returns the vectors of `texts` that the cache has.
+    pub(super) async fn cached(&self, principal: &Principal, texts: &[Digest]) -> HashMap<Digest, Embedding> {
+        let Some(cache) = self.cache.as_ref().filter(|_| !texts.is_empty()) else {
+            return HashMap::new();
         };
-        let owner = principal.clone();
-        let loaded = blocking(move || files.load(&owner)).await;
-        loaded.unwrap_or_else(|error| {
+        let loaded = cache.load(principal, texts).await.unwrap_or_else(|error| {
             tracing::warn!(%principal, %error, "vectors of memories are asked for again");
-            StoredVectors::default()
-        })
+            Vec::new()
+        });
+        loaded.into_iter().collect()
     }
 
     /// Embeds `texts`, which must not contain an empty text.

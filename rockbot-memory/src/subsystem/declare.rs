@@ -10,7 +10,7 @@ use rockbot_core::config::Config;
 use rockbot_core::store::{
     ConversationLog, InMemoryConversationLog, InMemoryLongTermMemory, InMemoryRulesStore, InMemorySkillStore,
     InMemorySkillUsageStore, InMemoryWorkingMemory, LongTermMemory, RulesStore, SkillStore, SkillUsageStore,
-    WorkingMemory,
+    VectorCache, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, Parts, Running, RunningTask, Stage, Subsystem};
 use rockbot_core::tool::ToolGuides;
@@ -133,11 +133,12 @@ impl Memory {
         };
         let mut embedder = None;
         let data_dir = needs.parts().data_dir().map(Path::to_owned);
+        let cache = needs.parts().get::<dyn VectorCache>();
         let surround = |memory| {
             let Some(embeddings) = &self.embeddings else {
                 return Ok(memory);
             };
-            let (memory, work) = embeddings.around(memory, data_dir.as_deref())?;
+            let (memory, work) = embeddings.around(memory, data_dir.as_deref(), cache)?;
             embedder = Some(work);
             Ok(memory)
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rockbot_core::BoxError;
 use rockbot_core::embedding::EmbeddingClient;
-use rockbot_core::store::LongTermMemory;
+use rockbot_core::store::{LongTermMemory, VectorCache};
 
 use super::Memory;
 use super::configured::below;
@@ -24,7 +24,8 @@ impl Memory {
     /// **All memories are sent to `client`, and so are users' messages and the agent's answers**,
     /// which are the queries; usually it is a server. Nothing is sent unless this is called.
     ///
-    /// Vectors are cached in `embeddings` below the host's data folder, if it has one. When the host
+    /// Vectors are cached in the host's database, such as a `Postgres`, or in `embeddings` below its data
+    /// folder, if it has one of them. When the host
     /// was given a store of its own, only the tools and the recall of this subsystem search by
     /// meaning; other users of that store search by words.
     pub fn embeddings(self, client: impl EmbeddingClient) -> Self {
@@ -46,9 +47,12 @@ impl Embeddings {
         &self,
         memory: Arc<dyn LongTermMemory>,
         data_dir: Option<&Path>,
+        shared: Option<Arc<dyn VectorCache>>,
     ) -> Result<(Arc<dyn LongTermMemory>, Embedder), BoxError> {
+        let shared = shared.filter(|_| self.options.folder.is_none());
         let options = SemanticMemoryOptions {
             folder: self.folder(data_dir),
+            cache: self.options.cache.clone().or(shared),
             ..self.options.clone()
         };
         let (memory, embedder) = SemanticMemory::open(memory, self.client.clone(), options)?;

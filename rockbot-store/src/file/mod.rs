@@ -16,6 +16,7 @@
 //! | [`FileFeedbackStore`] | `feedback/{session}.jsonl`, a line for each entry |
 //! | [`FileRulesStore`] | `rules.md`, `rules/*.md` and `timezone` |
 //! | [`FileConversationLog`] | `conversation-log/turns.jsonl` and `readers.json` |
+//! | [`FileVectorCache`] | `embeddings/vectors.jsonl`, a line for each text |
 //! | [`FileWorkingMemory`] | `working-memory/{group}.json` and `changes.jsonl` |
 
 mod conversation;
@@ -29,6 +30,7 @@ mod rules;
 mod skill_usage;
 mod skills;
 mod timeline;
+mod vectors;
 mod working;
 
 pub use conversation::{ConversationOptions, FileConversationMemory};
@@ -42,4 +44,5 @@ pub use rules::FileRulesStore;
 pub use skill_usage::FileSkillUsageStore;
 pub use skills::FileSkillStore;
 pub use timeline::FileTimeline;
+pub use vectors::FileVectorCache;
 pub use working::FileWorkingMemory;

@@ -33,6 +33,7 @@ mod stores;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod vectors;
 mod working;
 
 pub use conversation::PostgresConversationMemory;
@@ -48,4 +49,5 @@ pub use skills::PostgresSkillStore;
 pub use storage::PostgresError;
 pub use stores::Postgres;
 pub use timeline::{PostgresFeedbackStore, PostgresSkillUsageStore, PostgresTimeline};
+pub use vectors::PostgresVectorCache;
 pub use working::PostgresWorkingMemory;

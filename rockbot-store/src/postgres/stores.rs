@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rockbot_core::store::{
     ConversationLog, ConversationMemory, FeedbackStore, LongTermMemory, MediaStore, RulesStore, SharedDocuments,
-    SkillStore, SkillUsageStore, StoreError, WorkingMemory,
+    SkillStore, SkillUsageStore, StoreError, VectorCache, WorkingMemory,
 };
 use rockbot_core::subsystem::{Declarations, Idle, Parts, Running, Stage, Subsystem};
 use rockbot_core::turn::TurnJournal;
@@ -23,6 +23,7 @@ use super::skills::PostgresSkillStore;
 use super::storage::Database;
 use super::storage::row::from_column;
 use super::timeline::{PostgresFeedbackStore, PostgresSkillUsageStore};
+use super::vectors::PostgresVectorCache;
 use super::working::PostgresWorkingMemory;
 
 /// All stores in one PostgreSQL database, which many processes can use at the same time.
@@ -59,6 +60,8 @@ pub struct Postgres {
     pub skills: Arc<PostgresSkillStore>,
     /// Uses of skills.
     pub skill_usage: Arc<PostgresSkillUsageStore>,
+    /// The vectors of long-term memory.
+    pub vectors: Arc<PostgresVectorCache>,
     /// Feedback.
     pub feedback: Arc<PostgresFeedbackStore>,
     /// Documents that the processes of an agent change one after another, such as its schedule.
@@ -107,6 +110,7 @@ impl Postgres {
             working: Arc::new(working),
             skills: Arc::new(PostgresSkillStore::new(database())),
             skill_usage: Arc::new(PostgresSkillUsageStore::new(database())),
+            vectors: Arc::new(PostgresVectorCache::new(database())),
             feedback: Arc::new(PostgresFeedbackStore::new(database())),
             conversation_log: Arc::new(PostgresConversationLog::new(database(), options.conversation_log)),
             logs_conversations: false,
@@ -170,6 +174,7 @@ impl Subsystem for Postgres {
         declarations.provide::<dyn SkillStore>(self.skills.clone());
         declarations.provide::<dyn SkillUsageStore>(self.skill_usage.clone());
         declarations.provide::<dyn FeedbackStore>(self.feedback.clone());
+        declarations.provide::<dyn VectorCache>(self.vectors.clone());
         declarations.provide::<dyn SharedDocuments>(self.shared_documents.clone());
         if self.logs_conversations {
             declarations.provide::<dyn ConversationLog>(self.conversation_log.clone());

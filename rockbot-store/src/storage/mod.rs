@@ -27,3 +27,4 @@ pub(crate) mod folder;
 pub(crate) mod path;
 pub(crate) mod principal_cache;
 pub(crate) mod timeline;
+pub(crate) mod vector_bytes;

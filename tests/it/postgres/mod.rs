@@ -12,15 +12,20 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use rockbot::memory::Memory;
 use rockbot::store::{Postgres, PostgresOptions};
+use rockbot_core::chat::Provenance;
 use rockbot_core::content::{Content, MediaPart, MediaSource};
-use rockbot_core::store::{FeedbackStore, LongTermMemory, Rule, RulesStore, WorkingMemory};
-use rockbot_core::testing::ScriptedModel;
+use rockbot_core::embedding::EmbeddingClient as _;
+use rockbot_core::store::{
+    FeedbackStore, LongTermMemory, MemoryEntry, Rule, RulesStore, VectorCache as _, WorkingMemory,
+};
+use rockbot_core::testing::{HashedEmbeddings, ScriptedModel};
 use rockbot_core::turn::{TurnRequest, TurnStatus};
-use rockbot_core::{IdSource as _, Principal, RandomIds};
+use rockbot_core::{Digest, IdSource as _, Principal, RandomIds, Timestamp};
 use rockbot_host::{AgentHost, AgentHostBuilder};
 use serde_json::json;
 use tokio_postgres::NoTls;
 
+use self::together::until;
 use crate::support::{Notes, ending, noting_tool, transcript};
 
 /// A schema of a test, which is dropped at its end.
@@ -216,6 +221,45 @@ async fn what_one_process_learned_and_was_shown_another_one_knows() {
         for folder in ["memory", "media"] {
             assert!(!folders[0].path().join(folder).exists(), "{folder} is in the database");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_memory_is_embedded_by_one_process_for_all() {
+    with_schema(async |schema| {
+        let clients = [(); 2].map(|()| HashedEmbeddings::new().same("cat", "pet").same("called", "named"));
+        let process = async |n: usize, model: &ScriptedModel| {
+            let memory = Memory::default().embeddings(clients[n].clone());
+            let host = AgentHost::in_memory().chat(model.clone()).add(memory);
+            let host = host.add(schema.connect().await).build().unwrap();
+            host.start().await.unwrap();
+            host
+        };
+        let first = process(0, &ScriptedModel::new()).await;
+        let stores = schema.connect().await;
+        let cat = "The cat is called Miso.";
+        let entry = MemoryEntry::new("cat", cat, Timestamp::default(), Provenance::USER);
+        stores.long_term.save(&me(), entry).await.unwrap();
+        // A search finds the memory of another process, which then gets its vector.
+        first.agent().ask("s", "How is my pet named?").await.unwrap_err();
+        until(async || !clients[0].texts().is_empty() && clients[0].texts().contains(&cat.to_owned())).await;
+        let filed = async || {
+            let digest = Digest::of([clients[0].model(), cat]);
+            stores.vectors.load(&me(), &[digest]).await.unwrap().len() == 1
+        };
+        until(filed).await;
+
+        let model = ScriptedModel::new().says("Miso.");
+        let second = process(1, &model).await;
+        second.agent().ask("s", "How is my pet named?").await.unwrap();
+        let shown = transcript(&model.requests()[0]).join("\n");
+        assert!(shown.contains(cat), "{shown}");
+        assert!(
+            !clients[1].texts().contains(&cat.to_owned()),
+            "{:?}",
+            clients[1].texts()
+        );
     })
     .await;
 }

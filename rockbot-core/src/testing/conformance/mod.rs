@@ -32,6 +32,7 @@ mod skill_usage_store;
 mod timeline;
 mod tool_registry;
 mod turn_journal;
+mod vector_cache;
 mod working_memory;
 
 pub use bus::{bus, bus_of_exact_topics};
@@ -50,4 +51,5 @@ pub use skill_store::skill_store;
 pub use skill_usage_store::skill_usage_store;
 pub use tool_registry::tool_registry;
 pub use turn_journal::turn_journal;
+pub use vector_cache::vector_cache;
 pub use working_memory::working_memory;

@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Transaction};
 use super::error::{PostgresError, QueryError};
 
 /// The migration to each version of the schema from the version before it.
-const VERSIONS: [&str; 4] = [TABLES, PLACES, DOCUMENTS, APPENDS];
+const VERSIONS: [&str; 5] = [TABLES, PLACES, DOCUMENTS, APPENDS, VECTORS];
 
 /// The newest version.
 const VERSION: i32 = VERSIONS.len() as i32;
@@ -105,6 +105,13 @@ CREATE TABLE shared_document (name text PRIMARY KEY, version bigint NOT NULL DEF
 const APPENDS: &str = "
 DELETE FROM turn_record USING turn WHERE turn_record.turn = turn.id AND turn_record.number >= turn.appended;
 ALTER TABLE turn DROP COLUMN appended;
+";
+
+/// The vectors of texts, which are not compressed: numbers are as good as random.
+const VECTORS: &str = "
+CREATE TABLE vector (principal text NOT NULL, text text NOT NULL, numbers bytea NOT NULL,
+    PRIMARY KEY (principal, text));
+ALTER TABLE vector ALTER COLUMN numbers SET STORAGE EXTERNAL;
 ";
 
 /// Marks rows anew whose transactions are still to come: a backup of another server was restored,

@@ -78,7 +78,7 @@ async fn a_schema_of_a_newer_version_is_refused_by_name() {
         version(server, &schema, 99).await;
         let error = refused(&server.url, options).await;
         assert!(
-            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 4 } if named == schema),
+            matches!(reason(&error), PostgresError::Newer { schema: named, found: 99, known: 5 } if named == schema),
             "{error:?}"
         );
     })
@@ -99,7 +99,7 @@ async fn a_schema_of_the_first_version_is_migrated() {
             "SET search_path = {schema}; ALTER TABLE turn DROP COLUMN session, DROP COLUMN place, DROP COLUMN waits,
                 ADD COLUMN appended bigint NOT NULL DEFAULT 1;
              DROP INDEX turn_owner; DROP TABLE turn_session; DROP SEQUENCE place_number;
-             DROP TABLE memory, deleted_document, media, shared_document; ALTER TABLE skill DROP COLUMN changed;
+             DROP TABLE memory, deleted_document, media, shared_document, vector; ALTER TABLE skill DROP COLUMN changed;
              INSERT INTO skill VALUES ('local', 'tea', '{SKILL}');
              DELETE FROM schema_version; INSERT INTO schema_version VALUES (1);
              INSERT INTO turn_record VALUES ('old', 1, 'late')"

@@ -143,6 +143,11 @@ async fn keeps_the_promises_of_a_media_store() {
 }
 
 #[tokio::test]
+async fn keeps_the_promises_of_a_vector_cache() {
+    with_server(async |server| conformance::vector_cache(async || server.stores().await.vectors).await).await;
+}
+
+#[tokio::test]
 async fn keeps_the_promises_of_shared_documents() {
     with_server(async |server| conformance::shared_documents(async || server.stores().await.shared_documents).await)
         .await;

@@ -31,6 +31,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Interval in which a process that holds or awaits permits shows that it lives.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(SILENCE.as_secs() / 3);
 
+/// Time for which calls wait while the documents cannot be changed, such as when a database restarts.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Maximum number of calls of one process that wait.
 const MAX_WAITING: usize = 1000;
 
@@ -46,7 +49,7 @@ const MAX_WAIT: Duration = Duration::from_secs(300);
 /// free after 30 seconds.
 ///
 /// A call that waits for longer than 5 minutes, or behind 1000 others, fails with
-/// [`ChatErrorKind::Saturated`]. While the documents cannot be changed, calls fail with
+/// [`ChatErrorKind::Saturated`]. When the documents cannot be changed for 10 seconds, calls fail with
 /// [`ChatErrorKind::Unreachable`].
 ///
 /// ```
@@ -152,6 +155,8 @@ struct Keeper {
     waiting: VecDeque<WaitingCall>,
     pause: Duration,
     noted: Noted,
+    /// The time since which the documents cannot be changed.
+    away_since: Option<Instant>,
 }
 
 /// The last change of the ledger by this process.
@@ -176,6 +181,7 @@ impl Keeper {
             waiting: VecDeque::new(),
             pause: FIRST_PAUSE,
             noted: Noted::default(),
+            away_since: None,
         };
         tokio::spawn(keeper.run(calls));
         sender
@@ -252,6 +258,7 @@ impl Keeper {
 
     /// Sets the pause until the next look.
     fn slow_down(&mut self, got: usize) {
+        self.away_since = None;
         self.pause = match (self.waiting.is_empty(), self.noted.waits, got) {
             (true, _, _) => SIGN_OF_LIFE,
             (false, true, 0) => self.pause.saturating_mul(2).min(LONGEST_PAUSE),
@@ -259,15 +266,17 @@ impl Keeper {
         };
     }
 
-    /// Fails the calls that wait.
+    /// Waits a little, and fails the calls that wait if the documents are away for too long.
     async fn refuse(&mut self, error: &StoreError) {
+        sleep(LONGEST_PAUSE).await;
+        if self.away_since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+            return;
+        }
         tracing::warn!(%error, "the permits of models cannot be kept");
         for call in self.waiting.drain(..) {
             let message = format!("the permits that the processes of this agent share cannot be had: {error}");
             let _ = call.send(Err(ChatError::new(ChatErrorKind::Unreachable, message)));
         }
-        self.pause = LONGEST_PAUSE;
-        sleep(LONGEST_PAUSE).await;
     }
 }
 
@@ -457,14 +466,24 @@ mod tests {
         let (document, model) = (Document::new(), Slow::default());
         let gateway = process(&document, 1, &model);
         document.is_away.store(true, Ordering::Relaxed);
+        let (begun, back) = (Instant::now(), document.clone());
         let error = gateway.chat(call()).await.unwrap_err();
         assert_eq!(error.kind(), ChatErrorKind::Unreachable);
+        assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < PATIENCE * 2);
         assert!(
             error.retry_helps() && error.message().contains("the server is away"),
             "{error}"
         );
-        document.is_away.store(false, Ordering::Relaxed);
+        back.is_away.store(false, Ordering::Relaxed);
         gateway.chat(call()).await.unwrap();
+
+        document.is_away.store(true, Ordering::Relaxed);
+        let restart = async {
+            sleep(Duration::from_secs(3)).await;
+            back.is_away.store(false, Ordering::Relaxed);
+        };
+        let (answer, ()) = tokio::join!(gateway.chat(call()), restart);
+        answer.unwrap();
 
         let other = SharedPermits::new(document.clone(), 1);
         let held = other.0.permit(&call()).await.unwrap();

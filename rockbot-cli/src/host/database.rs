@@ -12,9 +12,8 @@ use rockbot::store::{Postgres, PostgresSettings};
 
 /// The stores of a database, if the settings name one.
 ///
-/// Beside the settings of [`PostgresSettings`](rockbot::store::PostgresSettings), `Postgres.ModelCalls`
-/// is the maximum number of model calls at a time, of all processes of the database together. No limit
-/// by default.
+/// Beside the settings of `PostgresSettings`, `Postgres.ModelCalls` is the maximum number of model
+/// calls at a time, of all processes of the database together. No limit by default.
 #[derive(Debug)]
 pub struct Database {
     #[cfg(feature = "postgres")]

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rockbot::BoxError;
 use rockbot::agent::profile::AgentProfile;
@@ -16,6 +17,10 @@ use rockbot::config::{
 
 use crate::agent::Setup;
 use crate::chat::terminal;
+use crate::host::broker::Broker;
+
+/// Maximum time to close the connection to a broker.
+const CLOSING: Duration = Duration::from_secs(5);
 
 /// A report with one line for each check.
 #[derive(Debug, Default)]
@@ -180,6 +185,8 @@ pub async fn examine(
     let behaviors = ModelBehaviors::read(&config).unwrap_or_default();
     look_at_models(&mut report, models, &behaviors).await;
     look_at_gateway(&mut report, &config);
+    look_at_database(&mut report, &config).await;
+    look_at_broker(&mut report, &config).await;
     match embeddings {
         Ok(Some(settings)) => {
             look_at_server(&mut report, "embeddings", &settings).await;
@@ -282,6 +289,38 @@ fn look_at_gateway(report: &mut Report, config: &Config) {
             gateway.retry.max_attempts
         );
         report.add(Level::Ok, "gateway", text);
+    }
+}
+
+/// Looks at the database that several processes share.
+#[cfg(feature = "postgres")]
+async fn look_at_database(report: &mut Report, config: &Config) {
+    // A problem with the section is reported with the parts.
+    let Ok(Some(settings)) = rockbot::store::PostgresSettings::from_config(config) else {
+        return;
+    };
+    match settings.check().await {
+        Ok(text) => report.add(Level::Ok, "database", text),
+        Err(error) => report.add(Level::Problem, "database", error),
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+#[expect(clippy::unused_async, reason = "there is no database")]
+async fn look_at_database(_: &mut Report, _: &Config) {}
+
+/// Connects to the broker of the settings, as the agent does.
+async fn look_at_broker(report: &mut Report, config: &Config) {
+    // A problem with the sections is reported with the parts.
+    let Ok(Some(broker)) = Broker::read(None, config) else {
+        return;
+    };
+    match broker.connect(false).await {
+        Ok(bus) => {
+            let _ = bus.close(CLOSING).await;
+            report.add(Level::Ok, "broker", "it takes connections");
+        }
+        Err(error) => report.add(Level::Problem, "broker", error),
     }
 }
 

@@ -54,6 +54,27 @@ fn check((has_problem, text): &(bool, String), expected: &str) {
     assert_eq!(*has_problem, expected.starts_with("problem"), "{text}");
 }
 
+#[cfg(all(feature = "postgres", feature = "rabbitmq"))]
+#[tokio::test]
+async fn a_database_and_a_broker_that_are_away_are_named() {
+    let variables = [
+        (
+            "ROCKBOT_POSTGRES__URL",
+            "postgres://ann:canary-key-1234@127.0.0.1:9/agents",
+        ),
+        ("ROCKBOT_RABBITMQ__PORT", "9"),
+        ("ROCKBOT_RABBITMQ__PASSWORD", CANARY),
+    ];
+    let (has_problem, text) = examine_all(None, &variables, None).await;
+    assert!(has_problem);
+    for part in [
+        "problem  database: the database `agents` at 127.0.0.1:9 cannot be opened: ",
+        "problem  broker: cannot connect to",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(part)), "{text}");
+    }
+}
+
 /// A server that answers a request for its models with this, and that of a turn as a model does;
 /// its endpoint.
 fn server(status: u16, models: &'static str) -> String {

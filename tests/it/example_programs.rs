@@ -182,7 +182,11 @@ async fn axum_sse_prints_the_events_of_a_turn() {
     let folder = tempfile::tempdir().unwrap();
     let output = run("axum_sse", &[], folder.path()).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
-    insta::assert_snapshot!(text(&output.stdout));
+    // How many deltas bring a text depends on the moment.
+    let printed = text(&output.stdout);
+    let (before, deltas) = printed.split_once("delta ").expect("the answer is streamed");
+    let joined = format!("{before}delta {}", deltas.replace("\ndelta ", ""));
+    insta::assert_snapshot!(joined);
 }
 
 #[cfg(all(feature = "a2a", feature = "a2a-server"))]

@@ -55,7 +55,7 @@ enum LinkState {
 
 /// One opened connection.
 pub(super) struct Session {
-    connection: Connection,
+    connection: Arc<Connection>,
     /// The channel for publishing.
     pipeline: Pipeline,
     /// Channels for messages that were refused on the common one.
@@ -254,7 +254,7 @@ impl Session {
             Err(elapsed) => return Err(provider(doing, settings, elapsed)),
         };
         let session = Self {
-            connection,
+            connection: Arc::new(connection),
             pipeline: Pipeline::default(),
             publishers: ConfirmChannels::new(),
             delays: Mutex::default(),

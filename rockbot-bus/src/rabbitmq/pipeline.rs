@@ -7,30 +7,29 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use lapin::options::BasicPublishOptions;
 use lapin::types::ShortString;
 use lapin::{BasicProperties, Channel, ChannelState, Confirmation, Connection, ErrorKind};
-use tokio::sync::{Mutex as FairMutex, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::channels::{self, Published};
 use super::outgoing::Outgoing;
 
-/// Maximum number of messages in flight on the channel; further publishers wait.
+/// Maximum number of messages in flight on the channel; further messages wait.
 const MAX_IN_FLIGHT: usize = 64;
 
 /// The channel of a session for publishing. The first message opens it. After it failed, the next
 /// message opens it again.
+///
+/// Messages are sent in the order in which their publishers were first polled. Each publisher waits
+/// for its own message, so there are no more messages than publishers.
 #[derive(Default)]
-pub(super) struct Pipeline {
-    /// Held by a message until it has its place in flight, also while it opens the channel. Otherwise a
-    /// later message, perhaps of the same conversation, gets the place while this one wakes up.
-    requests: FairMutex<Option<mpsc::Sender<Request>>>,
-}
+pub(super) struct Pipeline(Mutex<Option<mpsc::UnboundedSender<Request>>>);
 
 /// A message to publish.
 struct Request {
@@ -56,25 +55,14 @@ impl Pipeline {
     /// caused it.
     pub(super) async fn publish(
         &self,
-        connection: &Connection,
+        connection: &Arc<Connection>,
         lost: &CancellationToken,
         message: &Outgoing<'_>,
     ) -> lapin::Result<Published> {
-        let mut requests = self.requests.lock().await;
-        let open = match requests.take().filter(|requests| !requests.is_closed()) {
-            Some(open) => open,
-            // Boxed, since hardly a message opens the channel.
-            None => Box::pin(open(connection, lost)).await?,
-        };
-        let open = requests.insert(open);
-        // The task ends with its channel, whatever waits for it.
-        let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
-        // A message that gets no place was not sent, so its next copy is the first copy.
-        let place = open.reserve().await.map_err(|_| ended())?;
         let (reply, published) = oneshot::channel();
         let route = message.route;
         let properties = message.next_properties();
-        place.send(Request {
+        let request = Request {
             message: Address {
                 exchange: route.exchange.into(),
                 key: route.key.into(),
@@ -83,20 +71,42 @@ impl Pipeline {
             body: message.body.clone(),
             properties,
             reply,
-        });
-        drop(requests);
+        };
+        self.send(request, connection, lost);
+        // The task ends with its channel, whatever waits for it.
+        let ended = || ErrorKind::InvalidChannelState(ChannelState::Closed, "publishing").into();
         published.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Hands a message to the task of the channel, and starts the task if there is none.
+    fn send(&self, request: Request, connection: &Arc<Connection>, lost: &CancellationToken) {
+        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsent = match &*requests {
+            Some(open) => open.send(request).err().map(|unsent| unsent.0),
+            None => Some(request),
+        };
+        let Some(request) = unsent else { return };
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (connection, lost) = (connection.clone(), lost.clone());
+        tokio::spawn(async move { lost.run_until_cancelled(publishing(connection, receiver)).await });
+        // The task has just begun, so it takes the message.
+        let _ = requests.insert(sender).send(request);
     }
 }
 
-/// Opens a channel, and the task that publishes over it.
-async fn open(connection: &Connection, lost: &CancellationToken) -> lapin::Result<mpsc::Sender<Request>> {
-    let channel = channels::open(connection).await?;
-    let (sender, requests) = mpsc::channel(MAX_IN_FLIGHT);
-    let publishing = InFlight::new(channel).run(requests);
-    let lost = lost.clone();
-    tokio::spawn(async move { lost.run_until_cancelled(publishing).await });
-    Ok(sender)
+/// Opens a channel and publishes messages over it until it fails.
+async fn publishing(connection: Arc<Connection>, mut requests: mpsc::UnboundedReceiver<Request>) {
+    let opened = channels::open(&connection).await;
+    drop(connection);
+    match opened {
+        Ok(channel) => InFlight::new(channel).run(requests).await,
+        Err(error) => {
+            requests.close();
+            while let Some(request) = requests.recv().await {
+                let _ = request.reply.send(Err(error.clone()));
+            }
+        }
+    }
 }
 
 /// The messages of a channel that were not answered yet.
@@ -125,7 +135,7 @@ impl InFlight {
     }
 
     /// Publishes messages until the channel fails, or the session is gone and all are answered.
-    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+    async fn run(mut self, mut requests: mpsc::UnboundedReceiver<Request>) {
         let mut is_open = true;
         while is_open || !self.messages.is_empty() {
             let has_room = is_open && self.messages.len() < MAX_IN_FLIGHT;
@@ -134,6 +144,8 @@ impl InFlight {
                 // All that wait are taken before they are sent together.
                 request = requests.recv(), if has_room => {
                     match request {
+                        // The publisher of a message that was not sent may have given up.
+                        Some(request) if request.reply.is_closed() => {}
                         Some(request) => self.begin(request),
                         None => is_open = false,
                     }

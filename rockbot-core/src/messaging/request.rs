@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Mutex as FairMutex, oneshot};
+use tokio::sync::{Mutex as FairMutex, OnceCell, oneshot};
 use tokio::time;
 
 use super::{
@@ -58,9 +58,10 @@ pub struct RequestClient {
     time_limit: Duration,
     ids: Arc<dyn IdSource>,
     waiting: Arc<PendingRequests>,
-    /// The first request subscribes, and requests that begin meanwhile wait: each is sent after the
-    /// requests that began before it.
-    subscription: FairMutex<Option<Subscription>>,
+    subscription: OnceCell<Subscription>,
+    /// The requests that began before the client subscribed to replies wait here, in their order, each
+    /// with a clone.
+    first_requests: Arc<FairMutex<()>>,
 }
 
 impl RequestClient {
@@ -75,7 +76,8 @@ impl RequestClient {
             time_limit: Duration::from_secs(180),
             ids: Arc::new(RandomIds),
             waiting: Arc::default(),
-            subscription: FairMutex::default(),
+            subscription: OnceCell::new(),
+            first_requests: Arc::default(),
         }
     }
 
@@ -208,12 +210,13 @@ impl RequestClient {
         is_answer: Option<IsAnswer>,
         is_sending: &AtomicBool,
     ) -> Result<Arc<MessageEnvelope>, RequestError> {
-        let mut subscription = self.subscription.lock().await;
-        if subscription.is_none() {
-            let listening = self.listen().await;
-            *subscription = Some(listening.map_err(|error| RequestError::not_sent(topic, Some(error)))?);
+        // A request that begins later is sent later, too.
+        if !self.subscription.initialized() || Arc::strong_count(&self.first_requests) > 1 {
+            let first_requests = Arc::clone(&self.first_requests);
+            let _turn = first_requests.lock().await;
+            let listening = self.subscription.get_or_try_init(|| self.listen()).await;
+            listening.map_err(|error| RequestError::not_sent(topic, Some(error)))?;
         }
-        drop(subscription);
         is_sending.store(true, Ordering::Relaxed);
         let waiter = Waiter::new(&self.waiting, correlation, is_answer);
         if self.bus.publish(topic, Arc::new(question)).await? == Reach::NoSubscribers {

@@ -17,9 +17,6 @@ use crate::{Digest, Principal};
 pub trait VectorCache: fmt::Debug + Send + Sync + 'static {
     /// Returns the vectors of `texts` that are there, in any order. A damaged vector counts as missing.
     ///
-    /// A cache that one process has for itself may return nothing for a text that it was asked for
-    /// before.
-    ///
     /// # Errors
     ///
     /// Returns an error if the cache cannot be read.

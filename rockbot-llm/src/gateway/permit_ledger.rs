@@ -9,7 +9,8 @@ use tokio::time::Instant;
 /// Time without a change after which a process counts as dead.
 pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
-/// The permits of all processes. The process that has waited longest gets the next permit.
+/// The permits of all processes. A process that waits gets the next permit before those that began to
+/// wait later.
 ///
 /// Processes need no common clock: each change has a number, and a process is dead when another one
 /// has seen the same number for too long.
@@ -57,11 +58,12 @@ impl PermitLedger {
         let since = before.unwrap_or(changed);
         let others = self.processes.values().map(|entry| entry.held).sum::<usize>();
         let free = most.saturating_sub(others.saturating_add(held));
-        let first = self.processes.values().filter_map(|entry| entry.waits_since).min();
-        let gets = match first {
-            Some(first) if first < since => 0,
-            Some(_) => waiting.min(free).min(1),
-            None => waiting.min(free),
+        let others = || self.processes.values().filter_map(|entry| entry.waits_since);
+        // One permit is kept for each process that has waited longer: it may be dead.
+        let left = free.saturating_sub(others().filter(|other| *other < since).count());
+        let gets = match others().next() {
+            Some(_) => waiting.min(left).min(1),
+            None => waiting.min(left),
         };
         let waits_since = match (waiting - gets, gets) {
             (0, _) => None,
@@ -113,6 +115,18 @@ mod tests {
         assert_eq!(ledger.note("a", 1, 2, 3), 1, "the turn of `a` came before");
         assert_eq!(ledger.note("a", 0, 0, 3), 0);
         assert_eq!(ledger.note("b", 0, 5, 3), 3);
+    }
+
+    #[test]
+    fn a_process_that_waits_and_does_not_ask_holds_one_permit_up() {
+        let mut ledger = PermitLedger::default();
+        assert_eq!(ledger.note("a", 0, 3, 3), 3);
+        assert_eq!(ledger.note("dead", 0, 1, 3), 0);
+        assert_eq!(ledger.note("b", 0, 1, 3), 0);
+        assert_eq!(ledger.note("a", 0, 0, 3), 0);
+        assert_eq!(ledger.note("b", 0, 2, 3), 1);
+        assert_eq!(ledger.note("b", 1, 1, 3), 1);
+        assert_eq!(ledger.note("b", 2, 1, 3), 0);
     }
 
     #[tokio::test(start_paused = true)]

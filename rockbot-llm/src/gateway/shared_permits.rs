@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,7 +34,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(SILENCE.as_secs() / 3);
 /// Time for which calls wait while the documents cannot be changed, such as when a database restarts.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum number of calls of one process that wait.
+/// Maximum number of calls of one process that wait, and of those on their way there.
 const MAX_WAITING: usize = 1000;
 
 /// Maximum time that a call waits.
@@ -48,7 +48,7 @@ const MAX_WAIT: Duration = Duration::from_secs(300);
 /// and within a process the call that came first is next. The permits of a process that died are
 /// free after 30 seconds.
 ///
-/// A call that waits for longer than 5 minutes, or behind 1000 others, fails with
+/// A call that waits for longer than 5 minutes, or behind 2000 others, fails with
 /// [`ChatErrorKind::Saturated`]. When the documents cannot be changed for 10 seconds, calls fail with
 /// [`ChatErrorKind::Unreachable`].
 ///
@@ -72,7 +72,7 @@ struct Shared {
     most: usize,
     held: Arc<Held>,
     /// The calls that wait, on their way to the keeper, which the first call starts.
-    calls: OnceLock<mpsc::Sender<WaitingCall>>,
+    calls: Mutex<Option<mpsc::Sender<WaitingCall>>>,
 }
 
 type WaitingCall = oneshot::Sender<Result<Permit, ChatError>>;
@@ -98,7 +98,7 @@ impl SharedPermits {
             documents: Arc::new(documents),
             most: most.max(1),
             held: Arc::default(),
-            calls: OnceLock::new(),
+            calls: Mutex::default(),
         }))
     }
 }
@@ -114,10 +114,16 @@ impl GatewayLayer for SharedPermits {
 layer_of!(SharedPermits);
 
 impl Shared {
+    /// Returns the way to the keeper, which may have ended with the runtime of an earlier call.
+    fn keeper(&self) -> mpsc::Sender<WaitingCall> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = calls.take().filter(|calls| !calls.is_closed());
+        calls.insert(open.unwrap_or_else(|| Keeper::start(self))).clone()
+    }
+
     async fn permit(&self, call: &ChatCall) -> Result<Permit, ChatError> {
         let (sender, mut receiver) = oneshot::channel();
-        let calls = self.calls.get_or_init(|| Keeper::start(self));
-        let sent = calls.try_send(sender);
+        let sent = self.keeper().try_send(sender);
         sent.map_err(|_| saturated("too many calls wait for a permit"))?;
         let mut granted = timeout(MIN_REPORTED_WAIT, &mut receiver).await;
         if granted.is_err() {
@@ -194,11 +200,13 @@ impl Keeper {
                 return;
             }
             tokio::select! {
-                call = calls.recv(), if !has_ended => self.waiting.extend(call),
+                call = calls.recv(), if !has_ended && self.waiting.len() < MAX_WAITING => self.waiting.extend(call),
                 () = self.held.changed.notified() => {}
                 () = sleep(self.pause) => {}
             }
-            while let Ok(call) = calls.try_recv() {
+            while self.waiting.len() < MAX_WAITING
+                && let Ok(call) = calls.try_recv()
+            {
                 self.waiting.push_back(call);
             }
             self.waiting.retain(|call| !call.is_closed());
@@ -206,7 +214,7 @@ impl Keeper {
                 Ok(got) => self.slow_down(got),
                 // The others find out by themselves.
                 Err(_) if has_ended => return,
-                Err(error) => self.refuse(&error).await,
+                Err(error) => self.refuse(&error),
             }
         }
     }
@@ -235,8 +243,12 @@ impl Keeper {
         if !waits && held == 0 {
             return Ok(false);
         }
-        let is_silent = noted.at.is_none_or(|at| at.elapsed() >= SIGN_OF_LIFE);
-        Ok(is_silent || (waits && self.documents.version(DOCUMENT).await? != noted.version))
+        Ok(self.is_silent() || (waits && self.documents.version(DOCUMENT).await? != noted.version))
+    }
+
+    /// Returns `true` if the other processes should see that this one lives.
+    fn is_silent(&self) -> bool {
+        self.noted.at.is_none_or(|at| at.elapsed() >= SIGN_OF_LIFE)
     }
 
     /// Notes the permits of this process and the calls that wait. Returns the number of permits that
@@ -244,9 +256,19 @@ impl Keeper {
     async fn note(&mut self) -> Result<usize, StoreError> {
         let document = self.documents.lock(DOCUMENT).await?;
         let mut ledger = read(document.json.as_deref());
+        // What was seen long ago says nothing of how long a process is silent.
+        if self.noted.at.is_none_or(|at| at.elapsed() >= 2 * SIGN_OF_LIFE) {
+            self.noted.seen.clear();
+        }
         ledger.bury(&mut self.noted.seen, Instant::now());
         let held = self.held.count();
         let got = ledger.note(&self.process, held, self.waiting.len(), self.most);
+        let is_known = held == self.noted.held && self.waiting.is_empty() != self.noted.waits;
+        if got == 0 && is_known && !self.is_silent() {
+            self.noted.version = document.version;
+            self.documents.release(document).await;
+            return Ok(0);
+        }
         let json = serde_json::to_string(&ledger).expect("a ledger is numbers under names");
         self.noted.version = self.documents.replace(document, json).await?;
         self.noted.held = held + got;
@@ -266,9 +288,11 @@ impl Keeper {
         };
     }
 
-    /// Waits a little, and fails the calls that wait if the documents are away for too long.
-    async fn refuse(&mut self, error: &StoreError) {
-        sleep(LONGEST_PAUSE).await;
+    /// Fails the calls that wait if the documents are away for too long.
+    fn refuse(&mut self, error: &StoreError) {
+        self.pause = LONGEST_PAUSE;
+        // The others could give no sign of life either.
+        self.noted.seen.clear();
         if self.away_since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
             return;
         }
@@ -306,7 +330,6 @@ impl fmt::Debug for SharedPermits {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::atomic::AtomicBool;
 
     use rockbot_core::chat::{ModelInfo, ModelTier};

@@ -87,7 +87,7 @@ impl Embedder {
         stop: &CancellationToken,
     ) -> Result<(), BoxError> {
         let index = self.0.index(principal).await?;
-        loop {
+        while !stop.is_cancelled() {
             let wanted = self.wanted(principal, &index, pace.batch).await?;
             if wanted.is_empty() {
                 return Ok(());
@@ -106,6 +106,7 @@ impl Embedder {
             self.keep(principal, &index, wanted.iter().zip(vectors?)).await;
             *pace = Pace::default();
         }
+        Ok(())
     }
 
     /// Returns up to `limit` entries that need a vector, in their current version.
@@ -140,9 +141,7 @@ impl Embedder {
         let cached = self.0.cached(principal, &keys).await;
         let is_cached = |wanted: &EmbeddingRequest| {
             let vector = cached.get(&wanted.key);
-            vector
-                .inspect(|vector| index.keep(&wanted.id, wanted.key, vector))
-                .is_some()
+            vector.is_some_and(|vector| index.keep_cached(&wanted.id, wanted.key, vector))
         };
         let rest: Vec<_> = wanted.into_iter().filter(|wanted| !is_cached(wanted)).collect();
         Some(rest).filter(|rest| !rest.is_empty())
@@ -224,8 +223,10 @@ impl Embedder {
     ) -> Result<(), StoreError> {
         let Some(cache) = &self.0.cache else { return Ok(()) };
         let count = cache.add(principal, vectors).await?;
-        let texts = index.texts();
-        if count > 2 * texts.len() + 1000 {
+        if count > 2 * index.count() + 1000 {
+            // The index may lack what another process has saved meanwhile.
+            let entries = self.0.store.list(principal).await?;
+            let texts: Vec<_> = entries.iter().filter_map(|entry| self.0.key(entry)).collect();
             cache.retain(principal, &texts).await?;
         }
         Ok(())

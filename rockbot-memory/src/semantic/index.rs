@@ -98,7 +98,7 @@ impl Index {
                 state.note(id, Some(*key));
             }
             if let Some(vector) = cached.get(key) {
-                state.keep(id, *key, vector);
+                state.keep_cached(id, *key, vector);
             }
         }
         state.scanned = Some(Instant::now());
@@ -118,6 +118,12 @@ impl Index {
     /// Stores the vector of entry `id`, unless its text has changed meanwhile.
     pub(super) fn keep(&self, id: &MemoryId, key: Digest, vector: &Embedding) {
         self.write().keep(id, key, vector);
+    }
+
+    /// Stores the vector of entry `id` from the cache, unless the model has other dimensions now.
+    /// Returns `true` if it is stored.
+    pub(super) fn keep_cached(&self, id: &MemoryId, key: Digest, vector: &Embedding) -> bool {
+        self.write().keep_cached(id, key, vector)
     }
 
     /// Marks the text of entry `id` as rejected by the model.
@@ -147,9 +153,9 @@ impl Index {
         self.read().texts.get(id).is_some_and(|text| text.key == key)
     }
 
-    /// Returns the texts of all entries.
-    pub(super) fn texts(&self) -> Vec<Digest> {
-        self.read().texts.values().map(|text| text.key).collect()
+    /// Returns the number of entries with a text.
+    pub(super) fn count(&self) -> usize {
+        self.read().texts.len()
     }
 }
 
@@ -177,6 +183,16 @@ impl IndexState {
         if self.texts.get(id).is_some_and(|text| text.key == key) {
             self.vectors.insert(id.clone(), vector);
         }
+    }
+
+    fn keep_cached(&mut self, id: &MemoryId, key: Digest, vector: &Embedding) -> bool {
+        let known = self.vectors.iter().next();
+        // The index has vectors of one dimension, and drops the others for a new one.
+        if known.is_some_and(|(_, known)| known.len() != vector.values().len()) {
+            return false;
+        }
+        self.keep(id, key, vector);
+        self.vectors.contains(id)
     }
 
     fn pending(&self) -> impl Iterator<Item = &MemoryId> {

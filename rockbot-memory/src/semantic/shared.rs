@@ -79,7 +79,12 @@ impl SemanticState {
         })
         .await?;
         let cached = self.cached(principal, &missing).await;
-        index.rescan(then, &keys, &cached);
+        let scanned = index.clone();
+        blocking(move || {
+            scanned.rescan(then, &keys, &cached);
+            Ok(())
+        })
+        .await?;
         if index.count_pending() > 0 {
             self.pending.add(principal);
         }

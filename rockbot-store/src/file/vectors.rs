@@ -25,16 +25,15 @@ const MAX_LINE: u64 = 1 << 20;
 /// A [`VectorCache`] in a folder, with a file for each principal: `vectors.jsonl`, those of other
 /// principals in `@{principal}/vectors.jsonl`.
 ///
-/// The folder is this value's alone, so the file of a principal is read once, and later calls of
-/// [`load`](VectorCache::load) return nothing.
+/// The folder is this value's alone, so a file is read again only for vectors that it has.
 #[derive(Debug, Clone)]
 pub struct FileVectorCache(Arc<Mutex<Files>>);
 
 #[derive(Debug)]
 struct Files {
     folder: DataFolder,
-    /// The principals whose files were read.
-    read: HashSet<Principal>,
+    /// The texts of each file that was read.
+    texts: HashMap<Principal, HashSet<Digest>>,
     /// Number of lines of each file that was read or written.
     lines: HashMap<Principal, usize>,
 }
@@ -58,7 +57,7 @@ impl FileVectorCache {
         let folder = open_folder(folder.into(), "the folder of vectors", |name| file_name(name) == NAME)?;
         Ok(Self(Arc::new(Mutex::new(Files {
             folder,
-            read: HashSet::new(),
+            texts: HashMap::new(),
             lines: HashMap::new(),
         }))))
     }
@@ -86,23 +85,30 @@ impl FileVectorCache {
 #[async_trait]
 impl VectorCache for FileVectorCache {
     async fn load(&self, principal: &Principal, texts: &[Digest]) -> Result<Vec<(Digest, Embedding)>, StoreError> {
-        let texts: BTreeSet<_> = texts.iter().copied().collect();
+        let wanted: BTreeSet<_> = texts.iter().copied().collect();
         self.on_file(principal, move |files, principal, name| {
-            if !files.read.insert(principal.clone()) {
+            if let Some(known) = files.texts.get(&principal)
+                && !wanted.iter().any(|text| known.contains(text))
+            {
                 return Ok(Vec::new());
             }
-            let (vectors, lines) = files.vectors(&name, &texts)?;
-            files.lines.insert(principal, lines);
-            Ok(vectors)
+            let read = files.read(&name, |text| wanted.contains(text))?;
+            files.lines.insert(principal.clone(), read.lines);
+            files.texts.insert(principal, read.texts);
+            Ok(read.vectors)
         })
         .await
     }
 
     async fn add(&self, principal: &Principal, vectors: &[(Digest, Embedding)]) -> Result<usize, StoreError> {
         let (added, count) = (lines(vectors), vectors.len());
+        let texts: Vec<_> = vectors.iter().map(|(text, _)| *text).collect();
         self.on_file(principal, move |files, principal, name| {
             let mut file = files.folder.lines(&name).map_err(unwritten)?;
             file.append(&added).map_err(unwritten)?;
+            if let Some(known) = files.texts.get_mut(&principal) {
+                known.extend(texts);
+            }
             let lines = files.lines.entry(principal).or_default();
             *lines += count;
             Ok(*lines)
@@ -113,34 +119,51 @@ impl VectorCache for FileVectorCache {
     async fn retain(&self, principal: &Principal, texts: &[Digest]) -> Result<(), StoreError> {
         let texts: BTreeSet<_> = texts.iter().copied().collect();
         self.on_file(principal, move |files, principal, name| {
-            let (vectors, _) = files.vectors(&name, &texts)?;
-            files.folder.replace(&name, &lines(&vectors)).map_err(unwritten)?;
-            files.lines.insert(principal, vectors.len());
+            let kept = files.read(&name, |text| texts.contains(text))?.vectors;
+            files.folder.replace(&name, &lines(&kept)).map_err(unwritten)?;
+            files.lines.insert(principal.clone(), kept.len());
+            let texts = kept.iter().map(|(text, _)| *text).collect();
+            files.texts.insert(principal, texts);
             Ok(())
         })
         .await
     }
 }
 
+/// The content of a file, without lines that cannot be parsed.
+#[derive(Debug, Default)]
+struct ReadVectors {
+    vectors: Vec<(Digest, Embedding)>,
+    /// The texts of all vectors.
+    texts: HashSet<Digest>,
+    /// Number of lines, unreadable ones included.
+    lines: usize,
+}
+
 impl Files {
-    /// Reads the vectors of `texts`, and the number of lines. Lines that cannot be parsed are skipped.
-    fn vectors(&self, name: &str, texts: &BTreeSet<Digest>) -> Result<(Vec<(Digest, Embedding)>, usize), StoreError> {
-        let (mut vectors, mut lines) = (HashMap::new(), 0);
-        let read = self.folder.read_lines(name, MAX_LINE, |line| {
-            lines += 1;
-            let line: Option<VectorLine> = serde_json::from_slice(line).ok();
-            let line = line.filter(|line| texts.contains(&line.text));
-            vectors.extend(line.and_then(|line| Some((line.text, vector(&line.vector)?))));
+    /// Reads the vectors of the texts that `is_wanted` selects.
+    fn read(&self, name: &str, is_wanted: impl Fn(&Digest) -> bool) -> Result<ReadVectors, StoreError> {
+        let (mut vectors, mut read) = (HashMap::new(), ReadVectors::default());
+        let ended = self.folder.read_lines(name, MAX_LINE, |line| {
+            read.lines += 1;
+            let Some(VectorLine { text, vector }) = serde_json::from_slice(line).ok() else {
+                return;
+            };
+            read.texts.insert(text);
+            if is_wanted(&text) {
+                vectors.extend(decoded(&vector).map(|vector| (text, vector)));
+            }
         });
-        match read {
+        match ended {
             Err(error) if error.is_damage() => {
                 let moved = self.folder.quarantine(name).map_err(unwritten)?;
                 tracing::warn!(name, quarantined_as = moved, %error, "vectors of memories are asked for again");
-                Ok((Vec::new(), 0))
+                return Ok(ReadVectors::default());
             }
-            Err(error) => Err(failed("the vectors of memories cannot be read", error)),
-            Ok(_) => Ok((vectors.into_iter().collect(), lines)),
-        }
+            ended => ended.map_err(|error| failed("the vectors of memories cannot be read", error))?,
+        };
+        read.vectors = vectors.into_iter().collect();
+        Ok(read)
     }
 }
 
@@ -158,7 +181,7 @@ fn lines(vectors: &[(Digest, Embedding)]) -> Vec<u8> {
     lines
 }
 
-fn vector(text: &str) -> Option<Embedding> {
+fn decoded(text: &str) -> Option<Embedding> {
     vector_bytes::read(&STANDARD.decode(text).ok()?)
 }
 

@@ -123,6 +123,8 @@ statements! {
             DELETE FROM turn_record USING ended WHERE turn_record.turn = ended.id AND json <> ", claimed!(), "
         ) SELECT id FROM ended";
     FINISHED = "SELECT id FROM turn WHERE id = $1 AND fence = $2 AND outcome = $3";
+    /// Many processes may claim and release a turn that none of them can run. The rows of claims
+    /// before the last 10 000 are as old as no statement becomes.
     CLAIM = "WITH claimed AS (
             UPDATE turn SET fence = greatest(fence + 1, nextval('claim_number')), token = $2, owner = $3, lease = $4,
                 until = ", now!("$5"), " + $4, waits = false
@@ -130,11 +132,14 @@ statements! {
         ), written AS (
             INSERT INTO turn_record (turn, number, json) SELECT id, ", next!(), ", ", claimed!(), " FROM claimed
             RETURNING number
+        ), gone AS (
+            DELETE FROM turn_record USING claimed WHERE turn_record.turn = claimed.id AND json = ", claimed!(), "
+                AND turn_record.number < ", next!(), " - 10000
         ) SELECT fence, number + 1 FROM claimed, written";
     CLAIMED = "SELECT fence, ", next!(), " FROM turn WHERE id = $1 AND token = $2 AND owner IS NOT NULL AND outcome IS NULL";
     RELEASE = "UPDATE turn SET owner = NULL WHERE id = $1 AND fence = $2";
     READ = "SELECT header, request, outcome, ARRAY(
-            SELECT json FROM turn_record WHERE turn = id ORDER BY turn_record.number
+            SELECT json FROM turn_record WHERE turn = id AND json <> ", claimed!(), " ORDER BY turn_record.number
         ) FROM turn WHERE id = $1";
     UNFINISHED = "SELECT id FROM turn WHERE outcome IS NULL AND ($1::text IS NULL OR agent = $1) ORDER BY number";
     PURGE = "WITH old AS (
@@ -390,14 +395,15 @@ impl TurnJournal for PostgresTurnJournal {
             number(lease.as_millis()),
             self.now(),
         );
+        let mut had_conflict = false;
         let (mut rows, was_repeated) = loop {
             match self.send(CLAIM, &[&id, &token, &column(owner), &lease, &now]).await {
                 // An append of the last holder was first.
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() => had_conflict = true,
                 sent => break sent.map_err(|error| self.database.unwritten(error))?,
             }
         };
-        if rows.is_empty() && was_repeated {
+        if rows.is_empty() && (was_repeated || had_conflict) {
             rows = self.run(CLAIMED, &[&id, &token]).await?;
         }
         Ok(rows.first().map(|row| self.hold(run, row.get(0), row.get(1))))

@@ -6,6 +6,7 @@ use rockbot_core::config::{Config, ConfigError};
 use rockbot_core::store::StoreError;
 use rockbot_core::{ExposeSecret as _, Secret};
 
+use super::storage::{Database, VERSION};
 use super::{Postgres, PostgresOptions};
 
 /// The database of the section `Postgres`.
@@ -58,6 +59,21 @@ impl PostgresSettings {
             options,
             logs_conversations: log.get_or("Enabled", log.is_set())?,
         }))
+    }
+
+    /// Looks at the database, and changes nothing. Returns a sentence that describes it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as [`Postgres::connect`] does.
+    pub async fn check(&self) -> Result<String, StoreError> {
+        let (place, version) = Database::look(self.url.expose_secret(), &self.options).await?;
+        let tables = match version {
+            0 => "it has no tables yet".to_owned(),
+            VERSION => format!("its tables have the version {VERSION}"),
+            old => format!("its tables have the version {old}, and this program has {VERSION}"),
+        };
+        Ok(format!("{place}: {tables}"))
     }
 
     /// Connects to the database.

@@ -19,7 +19,7 @@ const BATCH: usize = 1_000;
 statements! {
     LOAD = "SELECT text, numbers FROM vector WHERE principal = $1 AND text = ANY($2)";
     ADD = "INSERT INTO vector (principal, text, numbers) SELECT $1, * FROM unnest($2::text[], $3::bytea[])
-        ON CONFLICT (principal, text) DO NOTHING";
+        ON CONFLICT (principal, text) DO UPDATE SET numbers = excluded.numbers";
     COUNT = "SELECT count(*) FROM vector WHERE principal = $1";
     RETAIN = "DELETE FROM vector WHERE principal = $1 AND text <> ALL($2)";
 }

@@ -53,6 +53,25 @@ async fn vectors_come_back(cache: &impl VectorCache) {
         sorted(&[1, 3]),
         "the vectors of the texts come back, and no other"
     );
+    assert_eq!(
+        load(cache, &me, &[text(1), text(2)]).await,
+        sorted(&[1, 2]),
+        "the vectors come back as often as they are asked for"
+    );
+    add(cache, &me, &[4]).await;
+    assert_eq!(
+        load(cache, &me, &[text(4)]).await,
+        sorted(&[4]),
+        "a new vector comes back"
+    );
+    let other = (text(4), vector(9).1);
+    let added = cache.add(&me, std::slice::from_ref(&other)).await;
+    added.expect("the cache can be written");
+    assert_eq!(
+        load(cache, &me, &[text(4)]).await,
+        [other],
+        "the newest vector of a text counts"
+    );
 }
 
 async fn principals_are_apart(cache: &impl VectorCache) {

@@ -78,6 +78,21 @@ impl Database {
         }
     }
 
+    /// Looks at the database at `url`, and changes nothing. Returns its name and address, and the
+    /// version of its tables, 0 if there are none.
+    pub(in crate::postgres) async fn look(url: &str, options: &PostgresOptions) -> Result<(String, i32), StoreError> {
+        let config = configure(url, options);
+        let place = config.as_ref().map_or_else(|_| "PostgreSQL".to_owned(), place);
+        let looked = async {
+            let client = pool(config?, options)?.get().await?;
+            schema::found(&client, &options.schema).await
+        };
+        match looked.await {
+            Ok(version) => Ok((place, version)),
+            Err(error) => Err(failed(&place, "opened", error)),
+        }
+    }
+
     /// Returns a connection. It goes back to the pool when it is dropped.
     pub(in crate::postgres) async fn client(&self) -> Result<Object, QueryError> {
         Ok(self.pool.get().await?)
@@ -198,6 +213,15 @@ fn is_local(config: &Config) -> bool {
 }
 
 async fn connect(config: Config, options: &PostgresOptions) -> Result<Pool, QueryError> {
+    let pool = pool(config, options)?;
+    let mut client = pool.get().await?;
+    schema::prepare(&mut client, &options.schema).await?;
+    drop(client);
+    Ok(pool)
+}
+
+/// Returns a pool without connections.
+fn pool(config: Config, options: &PostgresOptions) -> Result<Pool, QueryError> {
     let manager = manager(config, options.ca_file.as_deref())?;
     let pool = Pool::builder(manager)
         .max_size(options.max_connections.max(1))
@@ -205,14 +229,10 @@ async fn connect(config: Config, options: &PostgresOptions) -> Result<Pool, Quer
         .wait_timeout(Some(CONNECT_TIME))
         .create_timeout(Some(CONNECT_TIME))
         .build();
-    let pool = pool.map_err(|error| PostgresError::Server {
+    Ok(pool.map_err(|error| PostgresError::Server {
         kind: StoreErrorKind::Invalid,
         text: error.to_string(),
-    })?;
-    let mut client = pool.get().await?;
-    schema::prepare(&mut client, &options.schema).await?;
-    drop(client);
-    Ok(pool)
+    })?)
 }
 
 /// Names the database and its address.

@@ -12,3 +12,4 @@ pub(in crate::postgres) use database::{Database, now, statements};
 pub(in crate::postgres) use documents::{Documents, Rows, forget_deletions};
 pub use error::PostgresError;
 pub(in crate::postgres) use error::QueryError;
+pub(in crate::postgres) use schema::VERSION;

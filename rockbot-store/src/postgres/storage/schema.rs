@@ -3,7 +3,7 @@
 //! Processes that start at the same time apply the migrations one after the other, under an
 //! advisory lock that serves nothing else.
 
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, GenericClient, Transaction};
 
 use super::error::{PostgresError, QueryError};
 
@@ -11,7 +11,7 @@ use super::error::{PostgresError, QueryError};
 const VERSIONS: [&str; 5] = [TABLES, PLACES, DOCUMENTS, APPENDS, VECTORS];
 
 /// The newest version.
-const VERSION: i32 = VERSIONS.len() as i32;
+pub(in crate::postgres) const VERSION: i32 = VERSIONS.len() as i32;
 
 /// The advisory lock of migrations: `rkbt` as a number.
 const LOCK: i64 = 0x726b_6274;
@@ -147,6 +147,21 @@ pub(super) async fn prepare(client: &mut Client, schema: &str) -> Result<(), Que
     Ok(())
 }
 
+/// Returns the version of the schema, 0 if it has no tables.
+pub(super) async fn found(client: &Client, schema: &str) -> Result<i32, QueryError> {
+    let sql = "SELECT to_regclass($1 || '.schema_version') IS NOT NULL";
+    if client.query_one(sql, &[&schema]).await?.get(0) {
+        newest(client).await
+    } else {
+        Ok(0)
+    }
+}
+
+async fn newest(client: &impl GenericClient) -> Result<i32, QueryError> {
+    let sql = "SELECT coalesce(max(version), 0) FROM schema_version";
+    Ok(client.query_one(sql, &[]).await?.get(0))
+}
+
 /// Returns the version of the schema, 0 for a new one. A role that may not create schemas can use
 /// one that was made for it.
 async fn version(change: &Transaction<'_>, schema: &str) -> Result<i32, QueryError> {
@@ -156,8 +171,5 @@ async fn version(change: &Transaction<'_>, schema: &str) -> Result<i32, QueryErr
     }
     let sql = "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY)";
     change.batch_execute(sql).await?;
-    let row = change
-        .query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[])
-        .await?;
-    Ok(row.get(0))
+    newest(change).await
 }

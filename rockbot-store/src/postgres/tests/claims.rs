@@ -171,6 +171,24 @@ async fn an_append_that_is_late_is_refused_whatever_the_next_owner_did() {
     .await;
 }
 
+#[tokio::test]
+async fn a_turn_that_is_claimed_again_and_again_stays_small() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let journal = server.open(&schema, PostgresOptions::default()).await.journal;
+        let claim = accept(&journal, "a", Duration::ZERO).await.unwrap();
+        journal.append(&claim, &[record("1")]).await.unwrap();
+        let claims = "SELECT 'a', n, '[]' FROM generate_series(1, 15000) n";
+        server.sql(&format!("INSERT INTO {schema}.turn_record {claims}")).await;
+        let claim = journal.claim(&"a".into(), "me", LEASE).await.unwrap().unwrap();
+        journal.append(&claim, &[record("2")]).await.unwrap();
+        assert_eq!(records(&journal, "a").await, ["1", "2"]);
+        let rows = format!("SELECT 1 / (count(*) = 10003)::int FROM {schema}.turn_record");
+        server.sql(&rows).await;
+    })
+    .await;
+}
+
 /// A connection that breaks after the commit makes a caller send the same append again.
 #[tokio::test]
 async fn an_append_whose_answer_was_lost_is_there_once() {

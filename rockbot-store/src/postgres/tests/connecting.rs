@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use rockbot_core::Principal;
+use rockbot_core::config::Config;
 use rockbot_core::store::SkillStore as _;
 use rockbot_core::store::{StoreError, StoreErrorKind};
 use rockbot_core::turn::{ClusterJournal, TurnJournal};
 
 use super::claims::{accept, record, records};
 use super::{TestServer, with_server};
-use crate::postgres::{Postgres, PostgresError, PostgresOptions};
+use crate::postgres::{Postgres, PostgresError, PostgresOptions, PostgresSettings};
 
 async fn refused(url: &str, options: PostgresOptions) -> StoreError {
     Postgres::connect_with(url, options).await.unwrap_err()
@@ -119,6 +120,50 @@ async fn a_schema_of_the_first_version_is_migrated() {
             "an old turn waits for none"
         );
         assert_eq!(records(&journal, "old").await, ["1"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_look_at_the_database_changes_nothing() {
+    with_server(async |server| {
+        let schema = server.new_schema();
+        let set = |url: &str| {
+            Config::new().with_variables([
+                ("ROCKBOT_POSTGRES__URL", url.to_owned()),
+                ("ROCKBOT_POSTGRES__SCHEMA", schema.clone()),
+            ])
+        };
+        let look = async || {
+            PostgresSettings::from_config(&set(&server.url))
+                .unwrap()
+                .unwrap()
+                .check()
+                .await
+        };
+        for _ in 0..2 {
+            let seen = look().await.unwrap();
+            assert!(seen.ends_with(": it has no tables yet"), "{seen}");
+        }
+        server.open(&schema, PostgresOptions::default()).await;
+        let seen = look().await.unwrap();
+        assert!(seen.ends_with(": its tables have the version 5"), "{seen}");
+        version(server, &schema, 4).await;
+        server
+            .sql(&format!("DELETE FROM {schema}.schema_version WHERE version = 5"))
+            .await;
+        let seen = look().await.unwrap();
+        assert!(
+            seen.ends_with(": its tables have the version 4, and this program has 5"),
+            "{seen}"
+        );
+        let nowhere = set("postgres://ann:secret@127.0.0.1:9/agents");
+        let nowhere = PostgresSettings::from_config(&nowhere).unwrap().unwrap();
+        let error = nowhere.check().await.unwrap_err().to_string();
+        assert!(
+            error.contains("`agents` at 127.0.0.1:9") && !error.contains("secret"),
+            "{error}"
+        );
     })
     .await;
 }

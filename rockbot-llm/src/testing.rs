@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rockbot_core::CallContext;
@@ -11,6 +13,7 @@ use rockbot_core::chat::{
     ModelInfo, ModelTier,
 };
 use rockbot_core::context::Priority;
+use tokio::time::sleep;
 
 /// A subscriber that records the fields of each event of this crate.
 #[derive(Clone, Default)]
@@ -105,5 +108,38 @@ impl ChatClient for Half {
 
     fn describe(&self, _: ModelTier) -> ModelInfo {
         ModelInfo::unknown()
+    }
+}
+
+/// A model that takes a second, and counts the calls that it has and had at most.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Slow {
+    running: Arc<AtomicUsize>,
+    pub(crate) most: Arc<AtomicUsize>,
+    /// The priorities of the calls, in their order.
+    pub(crate) order: Arc<Mutex<Vec<Priority>>>,
+}
+
+#[async_trait]
+impl ChatClient for Slow {
+    async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
+        let _ends = Ends(&self.running);
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(running, Ordering::SeqCst);
+        self.order.lock().unwrap().push(call.cx.priority());
+        sleep(Duration::from_secs(1)).await;
+        Ok(ChatResponse::text("done"))
+    }
+
+    fn describe(&self, _: ModelTier) -> ModelInfo {
+        ModelInfo::unknown()
+    }
+}
+
+struct Ends<'a>(&'a AtomicUsize);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -218,53 +218,20 @@ impl fmt::Debug for Permits {
 mod tests {
     use std::future::Future;
     use std::pin::Pin;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::Ordering;
     use std::task::{Context, Waker};
 
     use rockbot_core::chat::ModelInfo;
     use rockbot_core::context::Priority::*;
     use tokio::task::JoinSet;
-    use tokio::time::sleep;
 
     use super::*;
     use crate::gateway::ModelGateway;
-    use crate::testing::call_of;
+    use crate::testing::{Slow, call_of};
 
     /// The context of a user's call.
     fn cx() -> CallContext {
         CallContext::new("session")
-    }
-
-    /// A model that takes a second, and counts how many calls it has and had at most.
-    #[derive(Clone, Default)]
-    struct Slow {
-        running: Arc<AtomicUsize>,
-        most: Arc<AtomicUsize>,
-        order: Arc<Mutex<Vec<Priority>>>,
-    }
-
-    #[async_trait]
-    impl ChatClient for Slow {
-        async fn chat(&self, call: ChatCall) -> Result<ChatResponse, ChatError> {
-            let _ends = Ends(&self.running);
-            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most.fetch_max(running, Ordering::SeqCst);
-            self.order.lock().unwrap().push(call.cx.priority());
-            sleep(Duration::from_secs(1)).await;
-            Ok(ChatResponse::text("done"))
-        }
-
-        fn describe(&self, _: ModelTier) -> ModelInfo {
-            ModelInfo::unknown()
-        }
-    }
-
-    struct Ends<'a>(&'a AtomicUsize);
-
-    impl Drop for Ends<'_> {
-        fn drop(&mut self) {
-            self.0.fetch_sub(1, Ordering::SeqCst);
-        }
     }
 
     fn gateway(limits: PermitLimits) -> (ModelGateway, Permits, Slow) {

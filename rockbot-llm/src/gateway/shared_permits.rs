@@ -332,14 +332,13 @@ impl fmt::Debug for SharedPermits {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use rockbot_core::chat::{ModelInfo, ModelTier};
     use rockbot_core::store::{LockedDocument, StoreErrorKind};
     use tokio::sync::Semaphore;
     use tokio::task::JoinSet;
 
     use super::*;
     use crate::gateway::ModelGateway;
-    use crate::testing::call;
+    use crate::testing::{Slow, call};
 
     /// One shared document, whose server may be away.
     #[derive(Debug)]
@@ -385,33 +384,6 @@ mod tests {
         }
     }
 
-    /// A model that takes a second, and counts the calls that it has and had at most.
-    #[derive(Debug, Clone, Default)]
-    struct Slow(Arc<(AtomicUsize, AtomicUsize)>);
-
-    #[async_trait]
-    impl ChatClient for Slow {
-        async fn chat(&self, _: ChatCall) -> Result<ChatResponse, ChatError> {
-            let (running, most) = &*self.0;
-            let _ends = Ends(running);
-            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            sleep(Duration::from_secs(1)).await;
-            Ok(ChatResponse::text("done"))
-        }
-
-        fn describe(&self, _: ModelTier) -> ModelInfo {
-            ModelInfo::unknown()
-        }
-    }
-
-    struct Ends<'a>(&'a AtomicUsize);
-
-    impl Drop for Ends<'_> {
-        fn drop(&mut self) {
-            self.0.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-
     /// Returns the gateway of one process.
     fn process(document: &Arc<Document>, most: usize, model: &Slow) -> ModelGateway {
         let permits = SharedPermits::new(document.clone(), most);
@@ -450,7 +422,7 @@ mod tests {
         while let Some(answer) = calls.join_next().await {
             answer.unwrap().unwrap();
         }
-        assert_eq!(model.0.1.load(Ordering::SeqCst), 2);
+        assert_eq!(model.most.load(Ordering::SeqCst), 2);
         assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     }
 
